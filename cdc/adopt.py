@@ -46,9 +46,11 @@ class Loss:
     last: int
     in_stream: bool
     """Whether the stream has messages at these sequences; otherwise tombstones will fill them."""
-    to_move: int | None = None
-    """How many records of the log are at sequences that the stream gave to others; None for a plain
-    hole."""
+    stream_differs: bool = False
+    """Whether messages of the stream are not the records of the log (`cdc.divergence`). Otherwise the
+    log has a hole."""
+    to_move: int = 0
+    """How many records of the log are at sequences that the stream gave to others."""
     is_inside: bool = False
     """Whether log and stream agree again behind it. Then only the records of the loss are moved."""
 
@@ -70,7 +72,14 @@ async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader)
         found = await find_divergence(js, settings, reader, bounds, min(last, reported) - _AGREEING)
         if found is not None:
             to_move = (found.last if found.is_inside else max(found.first - 1, head)) - found.first + 1
-            return Loss(found.first, found.last, in_stream=True, to_move=to_move, is_inside=found.is_inside)
+            return Loss(
+                found.first,
+                found.last,
+                in_stream=True,
+                stream_differs=True,
+                to_move=to_move,
+                is_inside=found.is_inside,
+            )
     horizon = await reader.horizon()
     hole = await reader.first_hole(max(last, horizon - 1)) or await reader.first_hole(horizon - 1)
     return None if hole is None else Loss(*hole, in_stream=hole[0] <= last)
@@ -79,7 +88,7 @@ async def find_loss(js: JetStreamContext, settings: Settings, reader: LogReader)
 async def adopt(reader: LogReader, settings: Settings, loss: Loss, actor: Actor) -> int:
     """Accept the loss. Returns how many records were moved after the end of the stream."""
     try:
-        if loss.to_move is not None:
+        if loss.stream_differs:
             return await retrying(lambda: _continue_after_stream(reader, settings, loss, actor))
         await record_gap(reader.connection, settings, loss.first, loss.last, _REMOVED, actor)
         return 0

@@ -1,7 +1,7 @@
-"""Reads the record log from its tables, as one sequence without gaps.
+"""Reads the record log from its tables, in the order of seq.
 
 Guarantee: `read` returns records `after + 1, after + 2, ...` without a hole. A row that Python
-cannot hold (an instant after the year 9999) becomes a tombstone, so that later records can be
+cannot represent (an instant after the year 9999) becomes a tombstone, so that later records can be
 published. For missing records whose loss was accepted, `read_gap` returns tombstones. Any other
 hole means that committed rows were removed: the publisher stops at it, because publishing past it
 would hide the loss.
@@ -20,7 +20,7 @@ from psycopg.rows import TupleRow
 from schemas.wire.calculated import CalculatedRow
 from schemas.wire.event import EventRow
 from schemas.wire.step import StepRow
-from schemas.wire.tombstone import GapRow, TombstoneRow
+from schemas.wire.tombstone import GapRow, Kind, TombstoneRow
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 
 _log = structlog.get_logger()
@@ -28,7 +28,7 @@ Record = EventRow | StepRow | CalculatedRow | TombstoneRow | GapRow
 
 
 class Gap(NamedTuple):
-    """An accepted hole."""
+    """A missing range of seqs that is recorded in `log_gap`. Both ends belong to it."""
 
     from_seq: int
     until_seq: int
@@ -42,6 +42,7 @@ class LogReader:
         self.connection = connection
 
     async def head(self) -> int:
+        """The seq of the newest record."""
         return int(await fetch_value(self.connection, "cdc/read_head"))
 
     async def horizon(self) -> int:
@@ -49,8 +50,8 @@ class LogReader:
         return int(await fetch_value(self.connection, "cdc/read_horizon"))
 
     async def id_at(self, seq: int) -> UUID | None:
-        row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
-        return row[1] if row else None
+        identity = await self._identity(seq)
+        return identity[1] if identity else None
 
     async def read(self, after: int, limit: int) -> list[Record]:
         """The next records, up to `limit` or a hole."""
@@ -63,11 +64,12 @@ class LogReader:
         except psycopg.DataError as error:
             if limit == 1:
                 return await self._read_unreadable(after + 1, error)
+        # One row of the range cannot be read: halve the range until that row is alone.
         half = limit // 2
         return [*await self.read_range(after, half), *await self.read_range(after + half, limit - half)]
 
     async def read_gap(self, after: int, limit: int) -> list[Record]:
-        """Tombstones for the recorded gap that has `after + 1`; none if there is no such gap."""
+        """Tombstones for the recorded gap that contains `after + 1`; none if there is no such gap."""
         row = await fetch_one(self.connection, "cdc/read_gap", {"seq": after + 1})
         if row is None:
             return []
@@ -80,7 +82,7 @@ class LogReader:
         return [Gap(*row) for row in rows]
 
     async def first_hole(self, after: int) -> tuple[int, int] | None:
-        """The first and last seq of the first hole that was not accepted."""
+        """The first and last seq of the first hole after `after`."""
         row = await fetch_one(self.connection, "cdc/read_first_hole", {"after": after})
         return (int(row[0]), int(row[1])) if row else None
 
@@ -89,7 +91,7 @@ class LogReader:
         return float(await fetch_value(self.connection, "cdc/read_lag", {"seq": last}))
 
     async def keep_plans(self) -> None:
-        """Keep query plans. For a session that does nothing but read the log."""
+        """Use one generic plan per statement. Only for a session that does nothing but read the log."""
         await self.connection.execute(statement("cdc/keep_plans"))
 
     async def listen(self) -> None:
@@ -106,27 +108,57 @@ class LogReader:
         return [_record(row) for row in rows]
 
     async def _read_unreadable(self, seq: int, error: psycopg.DataError) -> list[Record]:
-        row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
-        if row is None:
+        identity = await self._identity(seq)
+        if identity is None:
             return []
+        kind, id = identity
         reason = f"it cannot be read: {error}"
-        _log.error("record cannot be published", seq=seq, id=str(row[1]), reason=reason)
-        return [TombstoneRow(seq, row[1], row[0], None, reason)]
+        _log.error("record cannot be published", seq=seq, id=str(id), reason=reason)
+        return [TombstoneRow(seq, id, kind, None, reason)]
+
+    async def _identity(self, seq: int) -> tuple[Kind, UUID] | None:
+        row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
+        return (row[0], row[1]) if row else None
 
 
 def _record(row: TupleRow) -> Record:
-    """A row of cdc/read_records as a record of its table."""
-    if row[0] == "event":
-        return EventRow(*row[1:18])
-    _, seq, id, ts, recorded_at, _, type, _, _, name, owner, _, _, _, source, correlation, payload, _ = row[
-        :18
-    ]
+    """A row of cdc/read_records as a record of its table.
+
+    The columns are those of an event, and then those that only the other tables have. A step has
+    its name in the column of the action and its state in the column of the type. A calculated
+    datapoint has its kind there.
+    """
+    table = row[0]
+    event = EventRow(*row[1:18])
+    if table == "event":
+        return event
     action_id, step, attempt, key = row[18:]
-    if row[0] == "action-step":
+    if table == "action-step":
         return StepRow(
-            *(seq, id, action_id, name, owner, step, attempt, type, recorded_at, correlation, source, payload)
+            seq=event.seq,
+            id=event.id,
+            action_id=action_id,
+            name=event.action,
+            owner=event.owner,
+            step=step,
+            attempt=attempt,
+            state=event.type,
+            recorded_at=event.recorded_at,
+            correlation_id=event.correlation_id,
+            source_event_id=event.source_event_id,
+            result=event.payload,
         )
-    return CalculatedRow(seq, id, owner, key, ts, recorded_at, type, payload, correlation)
+    return CalculatedRow(
+        seq=event.seq,
+        id=event.id,
+        owner=event.owner,
+        key=key,
+        ts=event.ts,
+        recorded_at=event.recorded_at,
+        kind=event.type,
+        payload=event.payload,
+        correlation_id=event.correlation_id,
+    )
 
 
 def _gapless(records: list[Record], after: int) -> list[Record]:

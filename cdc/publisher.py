@@ -1,17 +1,20 @@
 """The publisher: sends the records after the last sequence of the stream.
 
-Guarantee (I3): it has no state of its own. Its position comes from the stream and its data from the
-table. So it may be killed at any line, and the stream rejects every message of a second publisher
-that runs at the same time.
+Guarantee I3 (docs/guarantees.md): the publisher keeps no durable state. Its position comes from the
+stream and its data from the log. So it may be killed at any line, and the stream rejects every
+message of a second publisher that runs at the same time. Safety does not depend on the lease: it
+only saves standbys from publishing messages that the stream would reject. With synchronous
+replication, records are held back until the standby has them.
 
-The lease only keeps standbys from doing rejected work. On failure the chain is dropped and resumed
-at the last sequence of the stream, more slowly each time that this makes no progress. A stream that
-is ahead of the table, or whose last messages are not the records of the table, means that Postgres
-lost commits or that another process writes to the stream: the publisher stops and reports what to
-do, because continuing would create two versions of the log. It also stops at a hole of the log that
-was not accepted. Records that were dropped with their partition before they were published become a
-recorded gap: tombstones fill their sequences, and the publisher continues at the horizon of the
-log. With synchronous replication, records are held back until the standby has them.
+On failure:
+- The stream rejects messages or does not acknowledge them: the publisher resumes at the last
+  sequence of the stream, with a growing delay while it makes no progress.
+- The stream is ahead of the log, or its last messages are not the records of the log: Postgres lost
+  commits, or another process writes to the stream. The publisher stops and reports what to do,
+  because continuing would create two versions of the log.
+- The log has a hole: the publisher stops and reports it.
+- Retention dropped records before they were published: they become a recorded gap. Tombstones fill
+  their sequences, and the publisher continues at the horizon of the log.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -30,8 +33,8 @@ from cdc.chain import Chain, ChainBroken, SentChunk
 from cdc.divergence import Bounds, find_divergence
 from cdc.errors import LogHole, Stopped, StreamAhead, StreamDiffers
 from cdc.gaps import record_dropped
-from cdc.log_reader import LogReader
-from cdc.metrics import BROKEN, CHUNKS, POSITION, PUBLISHED
+from cdc.log_reader import LogReader, Record
+from cdc.metrics import CHAIN_BROKEN, CHUNKS, POSITION, PUBLISHED
 from cdc.replication import Replication
 from cdc.report import report_problem
 from cdc.stream import ensure_stream
@@ -46,8 +49,8 @@ from tocsin.core.settings import Settings
 _log = structlog.get_logger()
 _ACK_S = 3.0
 _IN_FLIGHT_BYTES = 32 * 1024 * 1024
-# How often an idle publisher checks that the stream has not changed.
-_CHECK_S = 2.0
+# How often an idle publisher compares its position with the stream.
+_POSITION_CHECK_S = 2.0
 _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 5.0
 # How many records at the end of the stream are compared with the log before anything is published
@@ -61,10 +64,12 @@ class Publisher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.position = 0
+        # Where the last resume started: shows whether a broken chain made progress.
         self._resumed_at = -1
         self._chunk = settings.cdc_chunk
         self._delay_s = 0.0
-        self._checked_s = 0.0
+        self._position_checked_s = 0.0
+        # Chunks that were sent and are not acknowledged yet, oldest first.
         self._window: deque[tuple[Chain, SentChunk]] = deque()
         self._replication = Replication()
 
@@ -81,14 +86,14 @@ class Publisher:
         ):
             await refuse_unmigrated(connection)
             try:
-                await self._publish_while(lease, connection, bus)
+                await self._publish_while_held(lease, connection, bus)
             except Stopped as stopped:
                 await report_problem(connection, stopped.kind, stopped.message, remedy=stopped.remedy)
                 raise
             finally:
                 self._drop_window()
 
-    async def _publish_while(self, lease: Lease, connection: Connection, bus: Client) -> None:
+    async def _publish_while_held(self, lease: Lease, connection: Connection, bus: Client) -> None:
         reader = LogReader(connection)
         await reader.keep_plans()
         await reader.listen()
@@ -102,7 +107,7 @@ class Publisher:
                     # Raises the error that ended the check.
                     check.result()
                 beat(lease.role, rest_s=self._settings.cdc_poll_ms / 1000)
-                await self._work(js, chain, reader)
+                await self._publish_or_wait(js, chain, reader)
 
     @asynccontextmanager
     async def _checking_stream(self, bus: Client, holder: str) -> AsyncIterator[asyncio.Task[None]]:
@@ -114,34 +119,34 @@ class Publisher:
             finally:
                 await end_tasks([task])
 
-    async def _work(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
+    async def _publish_or_wait(self, js: JetStreamContext, chain: Chain, reader: LogReader) -> None:
         try:
             if not await self.publish_next(chain, reader):
-                await self._check_stream(js, reader)
+                await self._check_position(js, reader)
                 await reader.wait_for_commit(self._settings.cdc_poll_ms / 1000)
         except ChainBroken as broken:
             _log.warning("chain broken", error=broken)
-            BROKEN.add(1)
+            CHAIN_BROKEN.add(1)
             before = self._resumed_at
             await self.resume(js, reader)
-            await self._slow_down(progressed=self._resumed_at > before)
+            await self._back_off(progressed=self._resumed_at > before)
 
-    async def _slow_down(self, *, progressed: bool) -> None:
-        """Delay the next attempt.
+    async def _back_off(self, *, progressed: bool) -> None:
+        """Wait before the next attempt: not at all after progress, else twice as long as last time.
 
         A stream that rejects messages (a full disk) must not be retried a thousand times a second.
         """
         self._delay_s = 0.0 if progressed else min(max(self._delay_s * 2, _FIRST_DELAY_S), _LONGEST_DELAY_S)
         await asyncio.sleep(self._delay_s)
 
-    async def _check_stream(self, js: JetStreamContext, reader: LogReader) -> None:
-        """Notice that the stream was lost or written by another process.
+    async def _check_position(self, js: JetStreamContext, reader: LogReader) -> None:
+        """Resume if the stream was lost or written by another process.
 
-        Does not wait for the next record.
+        The next record would show it as well. This shows it even if there is no next record.
         """
-        if time.monotonic() - self._checked_s < _CHECK_S:
+        if time.monotonic() - self._position_checked_s < _POSITION_CHECK_S:
             return
-        self._checked_s = time.monotonic()
+        self._position_checked_s = time.monotonic()
         _, last = await ensure_stream(js, self._settings, await reader.horizon())
         if last != self.position:
             _log.warning("stream moved", position=self.position, last=last)
@@ -185,27 +190,35 @@ class Publisher:
         """Send one chunk, or confirm the oldest in flight; False if there is nothing left to do."""
         limit = await self._next_chunk_size()
         records = await reader.read(self.position, limit)
-        if not records:
-            if self._window:
-                await self._confirm_oldest()
-                return True
-            if await reader.head() <= self.position:
-                return False
-            records = await reader.read_gap(self.position, limit)
-        if not records:
-            # Read again: a commit between the read and the head is not a hole.
-            if not await reader.read(self.position, 1):
-                await self._pass_dropped(reader)
-            return True
+        if records:
+            await self._send(chain, reader, records)
+        elif self._window:
+            await self._confirm_oldest()
+        elif await reader.head() <= self.position:
+            return False
+        else:
+            await self._publish_missing(chain, reader, limit)
+        return True
+
+    async def _send(self, chain: Chain, reader: LogReader, records: Sequence[Record]) -> None:
         await self._replication.confirm(reader.connection)
         sent = await chain.send(records)
         self._window.append((chain, sent))
         self.position = sent.last
-        # Large records make short chunks: records that would not be sent are not read.
-        self._chunk = (
-            sent.count if sent.count < len(records) else min(self._chunk * 2, self._settings.cdc_chunk)
-        )
-        return True
+        if sent.count < len(records):
+            # The records are large, and the chunk has only a part of them: read no more next time.
+            self._chunk = sent.count
+        else:
+            self._chunk = min(self._chunk * 2, self._settings.cdc_chunk)
+
+    async def _publish_missing(self, chain: Chain, reader: LogReader, limit: int) -> None:
+        """Send tombstones for the recorded gap after the position, or record what was dropped there."""
+        tombstones = await reader.read_gap(self.position, limit)
+        if tombstones:
+            await self._send(chain, reader, tombstones)
+        # Read again: a record that was committed after the first read is not missing.
+        elif not await reader.read(self.position, 1):
+            await self._record_dropped_range(reader)
 
     async def _next_chunk_size(self) -> int:
         """Wait until a chunk fits within `cdc_in_flight`.
@@ -221,10 +234,10 @@ class Publisher:
             await self._confirm_oldest()
         return chunk
 
-    async def _pass_dropped(self, reader: LogReader) -> None:
-        """Record a gap up to the horizon of the log, which was dropped on purpose.
+    async def _record_dropped_range(self, reader: LogReader) -> None:
+        """Record the missing records before the horizon as a gap: retention dropped them unpublished.
 
-        Any other hole stops the publisher.
+        `LogHole` if the missing records are not before the horizon.
         """
         horizon = await reader.horizon()
         if horizon <= self.position + 1:

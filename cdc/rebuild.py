@@ -52,7 +52,7 @@ async def plan_rebuild(bus: Client, settings: Settings, reader: LogReader) -> Re
     if loss is not None:
         what = (
             f"the log lacks {loss.first} to {loss.last}, which therefore cannot be published again"
-            if loss.to_move is None
+            if not loss.stream_differs
             else f"the stream has other records than the log at {loss.first} to {loss.last}, and consumers may "
             "have read them"
         )

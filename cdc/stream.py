@@ -1,9 +1,9 @@
 """The record stream: created if it is missing, rejected if it is configured differently.
 
 Guarantee: after `ensure_stream` the stream takes the subjects of the record log and nothing else,
-keeps every message as it was sent, forbids deleting and purging, and its next sequence is the one
-after the last one that it returns. A stream created for an old table begins after the records that the table no
-longer has (`first_seq`).
+never changes a message, removes one only by age (`stream_max_age_h`), and forbids deleting and
+purging. Its next sequence is the one after the last one that `ensure_stream` returns. If retention
+has already removed the first records of the log, a new stream begins at the horizon (`first_seq`).
 
 On failure: `StreamRefused` names the setting, its value and the required value. Settings that are
 the operator's choice (age, replicas, storage) may differ.
@@ -31,6 +31,7 @@ def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
         deny_delete=True,
         deny_purge=True,
+        # Messages have no `Nats-Msg-Id`: the stream rejects a duplicate by its expected sequence.
         duplicate_window=1.0,
         first_seq=first_seq if first_seq > 1 else None,
     )
@@ -39,7 +40,7 @@ def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig
 async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) -> tuple[int, int]:
     """Create or check the stream and return its first and its last sequence.
 
-    `horizon` is the first seq that the table still has.
+    `horizon` is the first seq that the log still has.
     """
     info = await ensure(js, record_stream_config(settings, first_seq=horizon), StreamRefused)
     return int(info.state.first_seq), int(info.state.last_seq)
@@ -48,4 +49,5 @@ async def ensure_stream(js: JetStreamContext, settings: Settings, horizon: int) 
 async def find_stream(
     js: JetStreamContext, settings: Settings, subjects: str | None = None
 ) -> StreamInfo | None:
+    """The stream, or None. With `subjects`, its state counts the messages of each matching subject."""
     return await find(js, settings.stream, subjects)

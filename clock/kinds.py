@@ -1,23 +1,26 @@
 """The interface between the clock's loop and a timer kind.
 
-Guarantee: the loop (`term`) owns what is the same for every kind: the transaction and its fence,
-the turns, the marks, rows that fail, the wake-up and the backstop. A kind defines which rows are
-due, what they become, and how that is written.
+The loop (`clock/term.py`) does what is the same for every kind: it begins the transaction and checks
+the epoch, gives each kind its turn, remembers how far it has scanned (mark), handles rows that
+fail, sleeps until the next timer, and searches for late rows (backstop). A kind defines which rows
+are due, what they become, and how that is written.
 
 To add a kind:
-1. Write a class with the four members of `TimerKind`, in the phases of every transaction: `lock`
-   (one statement in `clock/sql`) and `plan` are about timers; `write` is about entities, in key
-   order, and ends with exactly one `tocsin.append` with the epoch. Decisions are made by pure code.
+1. Write a class with the four members of `TimerKind`. Its methods follow the lock order: `lock` (one
+   statement in `clock/sql`) and `plan` touch timers only; `write` then touches entities in key
+   order and ends with exactly one `tocsin.append` that has the epoch. Decisions are made by pure
+   code.
 2. List it in `clock/registry.py`. A kind that is not listed is not scanned.
 3. Give it the race tests of the other kinds: a cancel against a fire, a row that another
    transaction has locked, a deposed clock.
 
-A kind may hold rows: due, but not allowed to fire yet (the watermark lies before their deadline).
-`lock` returns them with `held` set and without a lock. They are neither fired nor failed. The scan
-passes over them, so rows behind them do not wait, and checks them again a moment later
-(`clock/scan.py`).
+`lock` may return held rows: due, but not locked, because they may not fire yet (such as: the
+watermark lies before their deadline) or because another transaction has locked them. They are
+neither fired nor failed. The scan passes over them, so rows behind them do not wait, and checks
+them again a moment later (`clock/scan.py`).
 
-On failure: an error of `lock`, `plan` or `write` for one row alone fails that row, never the kind.
+On failure: if a row makes a batch fail, the batch is halved until that row is alone. The row is
+marked as failed, and the kind continues.
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ class Timer(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether the row is due and not locked.
+        """Whether the row is due but was not locked.
 
-        It must not fire yet, or another transaction has it.
+        It may not fire yet, or another transaction has locked it.
         """
 
 
@@ -59,7 +62,7 @@ class ScanBounds(TypedDict):
 
     It returns the rows after (mark, mark_ref, mark_key) that are due at `now` and not parked, in
     the order (fire_at, ref, key). `limit` bounds the rows it walks over, held ones included: ten
-    thousand held rows are ten short statements.
+    thousand held rows are ten short statements with a limit of 1,000.
     """
 
     mark: datetime
@@ -74,27 +77,29 @@ class FiringPlan:
     """The decisions about a batch of locked rows. A kind adds what it needs to write them."""
 
     considered: int = 0
-    """How many rows, counted from the first, are processed, failed or left alone. The others wait
-    for the next turn."""
+    """How many rows, counted from the first, are processed, failed or left unchanged. The others
+    wait for the next turn."""
     processed: int = 0
     """How many rows were consumed or moved to their next time."""
     fires: int = 0
     """How many fires the processed rows became. A tick that catches up may fire several times."""
     failed: list[tuple[Any, str]] = field(default_factory=list)
-    """(row, error) of rows that failed alone: they are retried later, and parked in the end."""
+    """(row, error) of rows that failed while the others did not: they are retried later, and parked
+    in the end."""
 
     @property
     def first_rearmed_at(self) -> datetime | None:
-        """When the first of the moved rows is due."""
+        """When the first of the moved rows is due. Overridden by kinds that move rows."""
         return None
 
     @property
     def missed(self) -> int:
-        """How many rows were recorded as missed."""
+        """How many records of missed occurrences the processed rows became. Overridden by ticks."""
         return 0
 
-    def due_s(self) -> list[float]:
-        """When each fire was due, in seconds since 1970."""
+    @property
+    def due_times_s(self) -> list[float]:
+        """When each fire was due, in seconds since 1970. Overridden by every kind."""
         return []
 
 
@@ -109,9 +114,9 @@ class TimerKind(Protocol[Row, Planned]):
     def kind(self) -> str: ...
 
     async def lock(self, connection: Connection, bounds: ScanBounds) -> Sequence[Row]:
-        """Return every due row within the bounds, oldest first.
+        """Return the due rows within the bounds, oldest first.
 
-        Rows that are not held are locked, with SKIP LOCKED.
+        Locks the rows that may fire, and never waits for a lock.
         """
 
     async def plan(self, connection: Connection, rows: Sequence[Row], now: datetime) -> Planned:
@@ -128,6 +133,6 @@ AnyTimerKind = TimerKind[Any, Any]
 
 
 async def remove_timers(connection: Connection, ctids: Sequence[str]) -> None:
-    """Delete timers that the transaction has locked."""
+    """Delete timers that the transaction has locked. Used by every kind."""
     if ctids:
         await connection.execute(statement("clock/remove_timers"), {"ctids": plain_texts(ctids)})

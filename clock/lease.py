@@ -1,17 +1,19 @@
-"""A lease on a role: a NATS KV key held by compare-and-set, so that one process tries at a time.
+"""A lease on a role: a NATS KV key, written by compare-and-set, that one process has at a time.
 
-The clock and the publisher use it through `hold_lease`.
+The clock and the publisher use it through `hold_lease`, so that one process at a time does the work
+of the role.
 
-Guarantees: at most one process considers itself the holder at any instant, as long as clocks tick
-at about the same rate, because its deadline counts from before the renewal was sent and the expiry
-in the server from after. A clean stop hands over within milliseconds. A dead holder is replaced
-when its key expires. A holder whose work makes no progress for five TTLs gives the lease up: the
-loop that does the work calls `keep` in each round. The id of a holder is unique per process start,
-so a restarted process never mistakes its predecessor's key for its own.
+Guarantees: at most one process considers itself the holder at any instant. The holder counts its
+deadline from before it sent the renewal, the server counts the expiry from after it received it, so
+the holder gives up first. This assumes that both hosts measure time at about the same rate. A clean
+stop hands over within milliseconds. A dead holder is replaced when its key expires. A holder whose
+work makes no progress for five TTLs gives the lease up: the loop that does the work calls `keep` in
+each round. The id of a holder is unique per process start, so a restarted process never mistakes
+its predecessor's key for its own.
 
 Why this way: the renewal has its own thread, event loop and connection, so that seconds of catch-up
-work do not starve it. nats-py's `kv.update` drops the TTL, and `kv.get` takes an expiry marker for
-a live key, so the key is written and read with plain requests. Candidates receive releases on a
+work do not starve it. nats-py's `kv.update` drops the TTL, and `kv.get` mistakes an expiry marker
+for a live key, so the key is written and read with plain requests. Candidates receive releases on a
 plain subscription and also poll every TTL/4, because KV watchers stop receiving after a restart of
 NATS.
 
@@ -50,9 +52,9 @@ from tocsin.core.streams import stream_config
 _log = structlog.get_logger()
 # Error codes of NATS.
 _WRONG_LAST_SEQUENCE = 10071
-_OTHER_SETTINGS = 10058
+_NAME_IN_USE = 10058
 _NO_MESSAGE = 10037
-_OUTAGE = (NatsError, TocsinError, OSError, TimeoutError)
+_OUTAGE_ERRORS = (NatsError, TocsinError, OSError, TimeoutError)
 # In TTLs. A catch-up after a long outage calls `keep` between its batches, every second or two.
 _STALLED_AFTER = 5
 _ABANDONED_AFTER = 2
@@ -69,12 +71,16 @@ class Lease:
         self._subject = f"$KV.{settings.lease_bucket}.{role}"
         self._deadline_s = 0.0
         self._progress_s = steady_s()
+        # The last revision of another holder's key, and when this process first saw it.
         self._seen: tuple[int, float] | None = None
+        # Of the caller's event loop.
         self._owner_loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
+        # Of the thread that renews.
         self._thread = threading.Thread(target=self._run_thread, name=f"lease {role}", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
+        # Set by the caller, read by the thread.
         self._resigned = threading.Event()
         self._stopping = threading.Event()
         self.last_error = ""
@@ -91,7 +97,7 @@ class Lease:
 
     async def wait_until_held(self) -> None:
         while not self.keep():
-            beat(self.role, self.last_error, self._ttl_s / 4)
+            beat(self.role, waiting_for=self.last_error, rest_s=self._ttl_s / 4)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._ttl_s / 4):
                     await self._changed.wait()
@@ -153,16 +159,17 @@ class Lease:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(self._ttl_s / 4):
                             await key_changed.wait()
-                elif await self._rest_or_resign() or self._is_stalled():
+                elif await self._rest_until_renewal() or self._is_stalled():
                     await self._release(bus, revision)
                     revision = None
                     # Other candidates go first.
                     await asyncio.sleep(self._ttl_s / 4)
         finally:
+            # Also without a revision: a cancelled write may have taken the key.
             await self._release(bus, revision)
 
-    async def _rest_or_resign(self) -> bool:
-        """Rest for a third of the TTL; True if a resignation cut it short."""
+    async def _rest_until_renewal(self) -> bool:
+        """Rest for a third of the TTL. Returns whether the lease was resigned meanwhile."""
         rest_until = steady_s() + self._ttl_s / 3
         while steady_s() < rest_until:
             if self._resigned.is_set():
@@ -188,6 +195,7 @@ class Lease:
         if steady_s() - self._progress_s > _STALLED_AFTER * self._ttl_s:
             return None
         expected, holder = await _read_key(bus, self._settings, self._subject)
+        # The key may be our own: a write arrived, and the connection was lost before the answer.
         if holder is not None and holder != self.holder and not self._is_abandoned(expected):
             return None
         revision = await self._write(bus, expected)
@@ -217,7 +225,7 @@ class Lease:
                 if holder != self.holder:
                     break
                 revision = seq
-            except _OUTAGE:
+            except _OUTAGE_ERRORS:
                 await asyncio.sleep(self._ttl_s / 20)
         self._deadline_s = 0.0
         _log.warning("lease lost", role=self.role, holder=self.holder)
@@ -244,7 +252,7 @@ class Lease:
         self._deadline_s = 0.0
         if not bus.is_connected:
             return
-        with suppress(*_OUTAGE):
+        with suppress(*_OUTAGE_ERRORS):
             async with asyncio.timeout(self._ttl_s / 2):
                 while not await self._delete(bus, revision):
                     revision, holder = await _read_key(bus, self._settings, self._subject)
@@ -295,7 +303,7 @@ async def _ensure_bucket(bus: Client, settings: Settings) -> None:
     try:
         await js.add_stream(bucket)
     except BadRequestError as error:
-        if error.err_code != _OTHER_SETTINGS:
+        if error.err_code != _NAME_IN_USE:
             raise
         # Created by an earlier start with other settings, such as another number of replicas.
         await js.update_stream(bucket)

@@ -48,4 +48,4 @@ def count_batch(kind: str, plan: FiringPlan, committed_at: datetime, took_s: flo
     PROCESSED.add(plan.processed, kind)
     BATCH.observe(took_s, kind)
     committed_s = committed_at.timestamp()
-    LATENESS.observe_all([committed_s - due_s for due_s in plan.due_s()], kind)
+    LATENESS.observe_all([committed_s - due_s for due_s in plan.due_times_s], kind)

@@ -1,6 +1,6 @@
 """The timer kinds that the clock fires, in the order of their turns.
 
-A kind that is not listed here is not scanned, so a due timer of it does not wake the clock.
+A kind that is not listed here is not scanned: its due timers never fire.
 """
 
 from clock.kinds import AnyTimerKind

@@ -41,7 +41,8 @@ class WaitRow(NamedTuple):
 class WaitPlan(FiringPlan):
     rows: Sequence[WaitRow] = field(default_factory=list)
 
-    def due_s(self) -> list[float]:
+    @property
+    def due_times_s(self) -> list[float]:
         return [row.fire_at.timestamp() for row in self.rows]
 
 

@@ -1,9 +1,9 @@
 """The clock as a service: competes for the lease, takes over and fires due timers.
 
 Guarantee: it fires only while it holds its lease, and Postgres rejects its commits if it is wrong
-about that. It sleeps until the next known `fire_at` of any kind, at most one tick, so a timer armed
-for the very near future is seen in time. Every round begins with a poll, so that also holds while a
-backlog drains.
+about that. It sleeps until the next known `fire_at` of any kind, at most one poll interval (`tick_ms`),
+so a timer armed for the very near future is seen in time. Every round begins with a poll, so that
+also holds while a backlog drains.
 
 A second connection does the housekeeping: the backstop scan, new partitions of the log, and the
 events about held timers. A third one prunes (`clock.retention`), and a fourth one follows new tz
@@ -55,7 +55,7 @@ class Clock:
         self._kinds = kinds
         self._hook = hook
         self._breakers = Breakers(Breaker)
-        self._tick = timedelta(milliseconds=settings.tick_ms)
+        self._poll_interval = timedelta(milliseconds=settings.tick_ms)
         self.on_leading: Callable[[int], None] | None = None
 
     async def run(self) -> None:
@@ -114,7 +114,7 @@ class Clock:
                 # begins.
                 housekeeping.result()
             next_at = await self._poll(term, time)
-            rest = self._tick if next_at is None else min(self._tick, next_at - time.now())
+            rest = self._poll_interval if next_at is None else min(self._poll_interval, next_at - time.now())
             if rest > timedelta(0):
                 await asyncio.sleep(rest.total_seconds())
             now = time.now()
@@ -124,7 +124,7 @@ class Clock:
     async def _poll(self, term: Term, time: DatabaseTime) -> datetime | None:
         """Read the database's time and the next fire.
 
-        A database clock that went back lowers the marks.
+        If the database's time went back, the scans move their marks back too.
         """
         asked_s = steady_s()
         if time.known:

@@ -61,7 +61,8 @@ class SustainPlan(FiringPlan):
     consumed: list[str] = field(default_factory=list)
     moved: list[SustainRow] = field(default_factory=list)
 
-    def due_s(self) -> list[float]:
+    @property
+    def due_times_s(self) -> list[float]:
         return [row.fire_at.timestamp() for row in self.moved]
 
 

@@ -114,7 +114,8 @@ class TickPlan(FiringPlan):
     def missed(self) -> int:
         return len(self.events[0]) - self.fires
 
-    def due_s(self) -> list[float]:
+    @property
+    def due_times_s(self) -> list[float]:
         return [due_at / 1_000_000 for due_at in self.events[3] if due_at is not None]
 
     def rearm_columns(self, begin: int) -> dict[str, str]:

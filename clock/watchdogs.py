@@ -57,7 +57,8 @@ class WatchdogPlan(FiringPlan):
     def first_rearmed_at(self) -> datetime | None:
         return instant_of(min(self.moved[1])) if self.moved[1] else None
 
-    def due_s(self) -> list[float]:
+    @property
+    def due_times_s(self) -> list[float]:
         return [row.fire_at.timestamp() for row in self.stale]
 
 

@@ -1,3 +1,3 @@
--- One plan for every read: planning again takes longer than reading (0.45 ms a read against 0.2 with
--- up to 50 partitions).
+-- Use one generic plan for all reads. Planning each read again takes longer than the read itself:
+-- with up to 50 partitions, a read takes 0.45 ms with planning and 0.2 ms without.
 set plan_cache_mode = force_generic_plan

@@ -83,11 +83,15 @@ async def count_prunable(connection: Connection, settings: Settings, planned: Pr
 
 
 async def prune(
-    connection: Connection, settings: Settings, on_progress: Progress | None = None, *, rest: float = 0.0
+    connection: Connection,
+    settings: Settings,
+    on_progress: Progress | None = None,
+    *,
+    rest_factor: float = 0.0,
 ) -> Pruned:
     """Prune once. Needs a session of the schema's owner, outside of a transaction.
 
-    `rest` is explained in `remove_rows`.
+    `rest_factor` is explained in `remove_rows`.
     """
     await connection.execute(statement("clock.retention/set_lock_timeout"))
     async with _only_run(connection):
@@ -96,7 +100,7 @@ async def prune(
         try:
             await _drop_partitions(connection, settings, done, on_progress)
             await _write_report(connection, done)
-            await _remove_rows(connection, settings, done, on_progress, rest)
+            await _remove_rows(connection, settings, done, on_progress, rest_factor)
             if done.tables or done.rows:
                 await _append_event(connection, done)
         except psycopg.Error as error:
@@ -151,7 +155,7 @@ async def _copy_last_datapoints(connection: Connection, day: DatapointDay) -> No
     """Keep the last datapoint of each series, with which a replay of later days begins."""
     last: tuple[str, str] | None = ("", "")
     while last is not None:
-        chunk = {"owner": last[0], "key": last[1], "start": day.start, "most": _SERIES_PER_CHUNK}
+        chunk = {"owner": last[0], "key": last[1], "start": day.start, "limit": _SERIES_PER_CHUNK}
         last = await fetch_one(connection, "clock.retention/keep_last_datapoints", chunk)
 
 
@@ -178,12 +182,14 @@ async def _drop(
 
 
 async def _remove_rows(
-    connection: Connection, settings: Settings, done: Pruned, on_progress: Progress | None, rest: float
+    connection: Connection, settings: Settings, done: Pruned, on_progress: Progress | None, rest_factor: float
 ) -> None:
     bounds = await read_bounds(connection, settings)
     for kind in ROW_KINDS:
         try:
-            deleted = await remove_rows(connection, kind, bounds, rest=rest, on_progress=on_progress)
+            deleted = await remove_rows(
+                connection, kind, bounds, rest_factor=rest_factor, on_progress=on_progress
+            )
         except _IN_USE as error:
             _note_left(done, kind.table, f"it is in use: {_first_line(error)}")
             continue

@@ -1,12 +1,17 @@
 """Deletes rows that have outlived the records or datapoints that they belong to, a chunk at a time.
 
-Guarantee: a row is deleted when nothing that remains refers to it. Rows that belong to the log
-(alarms, runs, lineages, keys of external events, ended schedules, versions of documents) are
-deleted when their last record has left the log. Rows that belong to datapoints (a series, the
-states of rules about it) are deleted when their last datapoint has been dropped and none has
-arrived for long. Everything that is open, active or armed stays, however old, and so does
-everything that a replay of the remaining records needs. A stale series is not deleted without a
-trace: `series-forgotten` is an event.
+Guarantee:
+- Rows that belong to the log (alarms, runs, lineages, keys of external events, ended schedules,
+  versions of documents) are deleted when their last record has left the log. Starts that count
+  against a rate limit are deleted when no version of their action_rule is left.
+- Rows that belong to datapoints (a series, the states of rules about it) are deleted when their
+  last datapoint has been dropped and none has arrived for `series_retention_d`. If a deleted series
+  was stale, an event `series-forgotten` is appended, one for each owner. Arrival gaps are deleted
+  when they lie before all remaining datapoints and no fresh series needs them.
+- Audit rows are deleted by their age (`audit_retention_d`), except the last one of each existing
+  schedule before that age.
+- Everything that is open, active or armed stays, however old, and so does everything that a replay
+  of the remaining records needs.
 
 How: a chunk of candidates is read without a lock, in the order of an index. Those that may be
 deleted are deleted by key in one short transaction that skips rows which another transaction has
@@ -31,7 +36,8 @@ from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
 _CHUNK = 1000
-_COUNTED_CHUNK = 20_000
+# Larger than `_CHUNK`, because counting holds no lock.
+_CHUNK_WHEN_COUNTING = 20_000
 _KEYS_SHOWN = 100
 # A replay of the first remaining datapoints also needs the gaps since the last arrivals before them.
 _LONGEST_WARM_UP = timedelta(days=7)
@@ -46,30 +52,30 @@ class RowKind(NamedTuple):
     """A table whose old rows are deleted, and the statements that find and delete them."""
 
     table: str
-    listed_by: str
+    list_statement: str
     """A statement that lists a chunk after a key: the key columns as text, and whether the row may
     be deleted."""
-    deleted_by: str
+    delete_statement: str
     """A statement that deletes rows by key and returns them."""
-    begin: tuple[str, ...]
+    first_key: tuple[str, ...]
     """A key before all others."""
-    events_of: Callable[[Sequence[Row], datetime], list[NewEvent]] | None = None
+    deletion_events: Callable[[Sequence[Row], datetime], list[NewEvent]] | None = None
     """Events to append about deleted rows, in the same transaction."""
 
 
 @dataclass(frozen=True)
 class RowBounds:
-    """The bounds before which rows are old.
-
-    Without a `horizon_at`, no record has left the log yet.
-    """
+    """The bounds before which rows are old."""
 
     horizon: int
     horizon_at: datetime | None
+    """When the record at the horizon was recorded; None if no record has left the log yet."""
     datapoints_from: datetime
+    """The first instant of which datapoints are kept."""
     now: datetime
-    dead_until: datetime
-    keys_until: datetime
+    dead_actions_until: datetime
+    """The instant before which dead runs are old. The next three are such instants as well."""
+    event_keys_until: datetime
     audit_until: datetime
     series_until: datetime
     gaps_until: datetime
@@ -90,7 +96,8 @@ def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEven
     return events
 
 
-# Runs before the schedules that started them, series before the states of rules about them.
+# In the order of deletion: a schedule stays while a run refers to it, and a state while its series
+# exists.
 ROW_KINDS = (
     RowKind("alarm", "list_ended_alarms", "delete_alarms", (_BEGINNING, _NO_UUID)),
     RowKind("action", "list_ended_actions", "delete_actions", (_BEGINNING, _NO_UUID)),
@@ -112,7 +119,8 @@ async def read_bounds(
 ) -> RowBounds:
     """Read the bounds.
 
-    `horizon` and `day` are where the log and the datapoints would begin, if that is later than now.
+    For a preview, `horizon` and `day` are where the log and the datapoints will begin after the
+    pruning. A value before their present beginning has no effect.
     """
     row = await fetch_one(connection, "clock.retention/read_bounds", {"horizon": horizon, "day": day})
     assert row is not None
@@ -124,8 +132,8 @@ async def read_bounds(
         horizon_at,
         datapoints_from,
         now,
-        dead_until=now - timedelta(days=settings.dead_action_retention_d),
-        keys_until=now - timedelta(days=settings.event_key_retention_d),
+        dead_actions_until=now - timedelta(days=settings.dead_action_retention_d),
+        event_keys_until=now - timedelta(days=settings.event_key_retention_d),
         audit_until=now - timedelta(days=settings.audit_retention_d),
         series_until=now - timedelta(days=series_d),
         gaps_until=datapoints_from - _LONGEST_WARM_UP,
@@ -134,7 +142,7 @@ async def read_bounds(
 
 async def count_rows(connection: Connection, kind: RowKind, bounds: RowBounds) -> int:
     """Count the rows that would be deleted."""
-    return sum([len(keys) async for keys in _chunks(connection, kind, bounds, _COUNTED_CHUNK)])
+    return sum([len(keys) async for keys in _chunks(connection, kind, bounds, _CHUNK_WHEN_COUNTING)])
 
 
 async def remove_rows(
@@ -143,34 +151,35 @@ async def remove_rows(
     bounds: RowBounds,
     *,
     chunk: int = _CHUNK,
-    rest: float = 0.0,
+    rest_factor: float = 0.0,
     on_progress: Progress | None = None,
 ) -> int:
     """Delete the rows and return how many there were.
 
-    `rest` is the pause after a chunk, as a share of the time that finding and deleting it took.
+    `rest_factor` is the pause after a chunk, as a multiple of the time that finding and deleting it
+    took.
     """
     deleted = 0
     began_s = steady_s()
     async for keys in _chunks(connection, kind, bounds, chunk):
-        removed = await _remove(connection, kind, bounds, keys) if keys else 0
+        removed = await _remove_chunk(connection, kind, bounds, keys) if keys else 0
         deleted += removed
         if on_progress is not None and removed:
             on_progress(kind.table, deleted)
-        await asyncio.sleep(rest * (steady_s() - began_s))
+        await asyncio.sleep(rest_factor * (steady_s() - began_s))
         began_s = steady_s()
     return deleted
 
 
-async def _remove(connection: Connection, kind: RowKind, bounds: RowBounds, keys: Sequence[Row]) -> int:
+async def _remove_chunk(connection: Connection, kind: RowKind, bounds: RowBounds, keys: Sequence[Row]) -> int:
     columns = {f"key_{number}": list(column) for number, column in enumerate(zip(*keys, strict=True), 1)}
 
     async def once() -> int:
         async with connection.transaction():
             rows = await fetch_all(
-                connection, f"clock.retention/{kind.deleted_by}", {**vars(bounds), **columns}
+                connection, f"clock.retention/{kind.delete_statement}", {**vars(bounds), **columns}
             )
-            events = kind.events_of(rows, bounds.now) if kind.events_of is not None else []
+            events = kind.deletion_events(rows, bounds.now) if kind.deletion_events is not None else []
             if events:
                 await append_events(connection, events)
         return len(rows)
@@ -181,12 +190,12 @@ async def _remove(connection: Connection, kind: RowKind, bounds: RowBounds, keys
 async def _chunks(
     connection: Connection, kind: RowKind, bounds: RowBounds, chunk: int
 ) -> AsyncIterator[Sequence[Row]]:
-    """Yield the keys of rows that may be deleted, chunk by chunk of all rows that are checked."""
-    parameters: Mapping[str, Any] = {**vars(bounds), "most": chunk}
-    after = kind.begin
+    """Check all rows, `chunk` at a time, and yield the keys of each chunk that may be deleted."""
+    parameters: Mapping[str, Any] = {**vars(bounds), "limit": chunk}
+    after = kind.first_key
     while True:
         rows = await fetch_all(
-            connection, f"clock.retention/{kind.listed_by}", {**parameters, "after": list(after)}
+            connection, f"clock.retention/{kind.list_statement}", {**parameters, "after": list(after)}
         )
         yield [row[:-1] for row in rows if row[-1]]
         if len(rows) < chunk:

@@ -1,2 +1,3 @@
--- The epoch to supersede. tocsin.take_over rejects it if it has changed meanwhile.
+-- The current epoch, which a takeover raises. tocsin.take_over rejects the takeover if the epoch has
+-- changed meanwhile.
 select epoch from tocsin.log_head

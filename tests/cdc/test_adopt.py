@@ -38,6 +38,10 @@ from tocsin.core.settings import Settings
 ACTOR = Actor("ann", "test", T0)
 
 
+def differing(first: int, last: int, to_move: int) -> Loss:
+    return Loss(first, last, in_stream=True, stream_differs=True, to_move=to_move)
+
+
 async def loss_of(settings: Settings, connection: Connection) -> Loss | None:
     bus = await connect_bus(settings, "test")
     try:
@@ -79,7 +83,7 @@ async def test_commits_that_postgres_lost_become_a_gap_and_the_log_continues_aft
     await forget_after(connection, 6)
     with pytest.raises(Stopped):
         await publish_all(settings)
-    assert await adopt_now(settings, connection) == (Loss(7, 10, in_stream=True, to_move=0), 0)
+    assert await adopt_now(settings, connection) == (differing(7, 10, 0), 0)
     assert await append(connection, 1) == 12
     found = await assert_whole(settings, connection)
     assert found[:10] == before
@@ -115,7 +119,7 @@ async def test_records_written_since_the_restore_are_moved_after_the_stream_in_t
         await (append if number % 3 else append_steps)(connection, 1)
     kept = await ids(connection)
     loss, moved = await adopt_now(settings, connection)
-    assert (loss, moved) == (Loss(7, 10, in_stream=True, to_move=grown), grown)
+    assert (loss, moved) == (differing(7, 10, grown), grown)
     after = await ids(connection)
     assert {seq: after[seq if seq <= 6 else seq + 4] for seq in kept} == kept
     found = await assert_whole(settings, connection)
@@ -135,7 +139,7 @@ async def test_a_foreign_message_in_the_middle_of_a_commit_is_skipped(
         await publisher.chain.confirm(sent, 20)
         await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b'{"id": 7}')
         await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b'{"id": 8}')
-    assert await adopt_now(settings, connection) == (Loss(5, 6, in_stream=True, to_move=3), 3)
+    assert await adopt_now(settings, connection) == (differing(5, 6, 3), 3)
     found = await assert_whole(settings, connection)
     assert found[4:6] == [{"id": 7}, {"id": 8}]
 
@@ -214,7 +218,7 @@ async def test_a_stream_far_ahead_is_adopted_with_the_partitions_that_it_needs(
         for _ in range(60):
             await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b"{}")
     await append(connection, 23)
-    assert await adopt_now(settings, connection) == (Loss(5, 64, in_stream=True, to_move=23), 23)
+    assert await adopt_now(settings, connection) == (differing(5, 64, 23), 23)
     assert await append(connection, 5) == 93
     await assert_whole(settings, connection)
 
@@ -230,7 +234,7 @@ async def test_a_second_loss_does_not_touch_the_first(settings: Settings, connec
     # Restored to the moment of the first adoption: its gap is the last entry of the log.
     await forget_after(connection, 4)
     await append(connection, 2)
-    assert (await adopt_now(settings, connection))[0] == Loss(7, 10, in_stream=True, to_move=2)
+    assert (await adopt_now(settings, connection))[0] == differing(7, 10, 2)
     gaps = await LogReader(connection).gaps()
     assert [gap[:2] for gap in gaps] == [(5, 6), (7, 10)]
     await assert_whole(settings, connection)
@@ -349,7 +353,7 @@ async def test_log_and_stream_are_compared_in_the_range_that_both_have(
         config.first_seq = 11
         await publisher.js.add_stream(config)
     await forget_after(connection, 6)
-    assert (await adopt_now(settings, connection))[0] == Loss(7, 10, in_stream=True, to_move=0)
+    assert (await adopt_now(settings, connection))[0] == differing(7, 10, 0)
     await append(connection, 1)
     await publish_all(settings)
     assert [body["seq"] for body in await bodies(settings, 11)] == [11, 12]

@@ -101,7 +101,9 @@ async def test_a_loss_whose_fires_recur_at_the_same_seqs_stops_the_publisher(
     with pytest.raises(StreamDiffers, match=r"at 5.*the log has .* recorded at .*`tocsin cdc adopt`"):
         await publish_all(settings)
     assert await bodies(settings) == before
-    assert await adopt_all(settings, connection) == [Loss(3, 5, in_stream=True, to_move=5)]
+    assert await adopt_all(settings, connection) == [
+        Loss(3, 5, in_stream=True, stream_differs=True, to_move=5)
+    ]
     stored = await assert_published_once(settings, connection)
     assert stored[:5] == before
     assert [body["type"] for body in stored[5:]] == [
@@ -121,7 +123,9 @@ async def test_adopt_finds_the_first_difference_below_fires_that_recur_at_their_
     await forget_after(connection, 2)
     await append(connection, 1)
     await fire(connection, *names)
-    assert await adopt_all(settings, connection) == [Loss(3, 20, in_stream=True, to_move=17)]
+    assert await adopt_all(settings, connection) == [
+        Loss(3, 20, in_stream=True, stream_differs=True, to_move=17)
+    ]
     await assert_published_once(settings, connection)
 
 
@@ -154,7 +158,9 @@ async def test_a_foreign_message_before_a_chunk_does_not_hide_its_first_record(
 ) -> None:
     await take_a_sequence_of_the_log(settings, connection)
     before = await log(connection)
-    assert await adopt_all(settings, connection) == [Loss(3, 3, in_stream=True, to_move=1, is_inside=True)]
+    assert await adopt_all(settings, connection) == [
+        Loss(3, 3, in_stream=True, stream_differs=True, to_move=1, is_inside=True)
+    ]
     stored = await assert_published_once(settings, connection)
     after = {row["id"]: row["seq"] for row in await log(connection)}
     assert [after[row["id"]] for row in before] == [1, 2, 7, 4, 5, 6]
@@ -164,7 +170,9 @@ async def test_a_foreign_message_before_a_chunk_does_not_hide_its_first_record(
 async def test_records_that_agree_are_not_published_twice(settings: Settings, connection: Connection) -> None:
     await take_a_sequence_of_the_log(settings, connection)
     await append(connection, 3)
-    assert await adopt_all(settings, connection) == [Loss(3, 3, in_stream=True, to_move=1, is_inside=True)]
+    assert await adopt_all(settings, connection) == [
+        Loss(3, 3, in_stream=True, stream_differs=True, to_move=1, is_inside=True)
+    ]
     stored = await assert_published_once(settings, connection)
     assert [body["seq"] for body in stored[3:9]] == [4, 5, 6, 7, 8, 9]
 

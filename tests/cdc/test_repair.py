@@ -289,5 +289,5 @@ async def test_a_stream_that_keeps_rejecting_is_retried_more_and_more_slowly(
     monkeypatch.setattr("cdc.publisher.asyncio.sleep", note)
     publisher = Publisher(settings)
     for progressed in [False] * 9 + [True, False]:
-        await publisher._slow_down(progressed=progressed)
+        await publisher._back_off(progressed=progressed)
     assert waits == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 0.0, 0.05]

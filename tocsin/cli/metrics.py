@@ -53,9 +53,9 @@ async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> A
 
 def groups_of(roles: Sequence[str]) -> list[Metrics]:
     """The metrics that a process with these services counts itself."""
-    from cdc.metrics import CDC
+    from cdc.metrics import PUBLISHER_METRICS
     from clock.metrics import CLOCK, LEASES
     from rules.metrics import WORKER
 
-    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, CDC], "worker": [WORKER]}
+    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, PUBLISHER_METRICS], "worker": [WORKER]}
     return list(dict.fromkeys(group for role in roles for group in groups[role]))

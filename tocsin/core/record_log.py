@@ -1,6 +1,8 @@
 """Appends records through `tocsin.append`, in our own short transactions.
 
-Appending is the last statement of a transaction, because the log stays locked until it commits.
+Appending is the last statement of a transaction, because the log stays locked until the commit. One
+exception: a step that starts to wait for an event inserts its wait after the append, because the
+wait stores the seq that the append assigned.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ with chunk as materialized (
     select owner, key from tocsin.current_value
     where (owner, key) > (%(owner)s, %(key)s)
     order by owner, key
-    limit %(most)s
+    limit %(limit)s
 ),
 kept as (
     insert into tocsin.datapoint_kept as k (owner, key, arrived_at, ts, value, labels)

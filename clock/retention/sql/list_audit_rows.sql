@@ -11,6 +11,6 @@ from (
     select * from tocsin.audit
     where at < %(audit_until)s and (at, id) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2]::bigint)
     order by at, id
-    limit %(most)s
+    limit %(limit)s
 ) a
 order by a.at, a.id

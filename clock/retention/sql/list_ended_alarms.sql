@@ -8,6 +8,6 @@ from (
     where state = 'resolved' and resolved_at < %(horizon_at)s
       and (resolved_at, id) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2]::uuid)
     order by resolved_at, id
-    limit %(most)s
+    limit %(limit)s
 ) a
 order by a.resolved_at, a.id

@@ -12,6 +12,6 @@ from (
     where status in ('fired', 'ended', 'cancelled', 'failed') and updated_at < %(horizon_at)s
       and (updated_at, id) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2]::uuid)
     order by updated_at, id
-    limit %(most)s
+    limit %(limit)s
 ) s
 order by s.updated_at, s.id

@@ -5,8 +5,8 @@ select i.at::text, i.key,
        not exists (select from tocsin.event e where e.id = i.event_id and e.seq >= %(horizon)s)
 from (
     select * from tocsin.ingest_event
-    where at < least(%(horizon_at)s::timestamptz, %(keys_until)s) and (at, key) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2])
+    where at < least(%(horizon_at)s::timestamptz, %(event_keys_until)s) and (at, key) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2])
     order by at, key
-    limit %(most)s
+    limit %(limit)s
 ) i
 order by i.at, i.key

@@ -6,6 +6,6 @@ from (
     select * from tocsin.event_lineage
     where at < %(horizon_at)s and (at, event_id) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2]::uuid)
     order by at, event_id
-    limit %(most)s
+    limit %(limit)s
 ) l
 order by l.at, l.event_id

@@ -9,4 +9,4 @@ from tocsin.rule_cutover w
 where (w.lane, w.partition, w.rules_seq)
       > ((%(after)s::text[])[1], (%(after)s::text[])[2]::integer, (%(after)s::text[])[3]::bigint)
 order by w.lane, w.partition, w.rules_seq
-limit %(most)s
+limit %(limit)s

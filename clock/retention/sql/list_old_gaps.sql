@@ -8,7 +8,7 @@ with old as materialized (
     where g.ended_at < %(gaps_until)s
       and (g.ended_at, g.partition) > ((%(after)s::text[])[1]::timestamptz, (%(after)s::text[])[2]::integer)
     order by g.ended_at, g.partition
-    limit %(most)s
+    limit %(limit)s
 ),
 oldest as (
     select c.partition, min(c.arrived_at) as arrived_at

@@ -5,4 +5,4 @@ select l.action_rule,
 from tocsin.action_limit l
 where l.action_rule > (%(after)s::text[])[1]
 order by l.action_rule
-limit %(most)s
+limit %(limit)s

@@ -13,4 +13,4 @@ select c.owner, c.key,
 from tocsin.current_value c
 where (c.owner, c.key) > ((%(after)s::text[])[1], (%(after)s::text[])[2])
 order by c.owner, c.key
-limit %(most)s
+limit %(limit)s

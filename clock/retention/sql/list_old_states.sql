@@ -13,4 +13,4 @@ select s.event_rule, s.owner,
 from tocsin.rule_state s
 where (s.event_rule, s.owner) > ((%(after)s::text[])[1], (%(after)s::text[])[2])
 order by s.event_rule, s.owner
-limit %(most)s
+limit %(limit)s

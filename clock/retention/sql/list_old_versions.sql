@@ -10,4 +10,4 @@ select v.kind, v.name, v.version::text,
 from tocsin.rule_version v
 where (v.kind, v.name, v.version) > ((%(after)s::text[])[1], (%(after)s::text[])[2], (%(after)s::text[])[3]::integer)
 order by v.kind, v.name, v.version
-limit %(most)s
+limit %(limit)s

@@ -135,7 +135,7 @@ def test_parked_and_overdue_timers_are_both_reported() -> None:
 
 
 def report(**known: object) -> PublisherReport:
-    return replace(PublisherReport(*[None] * 13), **known)  # type: ignore[arg-type]
+    return replace(PublisherReport(), **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ async def test_it_rests_after_each_chunk_also_after_one_without_deletions(
     monkeypatch.setattr("clock.retention.rows.asyncio.sleep", rest)
     kind = next(kind for kind in ROW_KINDS if kind.table == "current_value")
     bounds = await read_bounds(connection, short)
-    assert await remove_rows(connection, kind, bounds, chunk=2, rest=1.0) == 0
+    assert await remove_rows(connection, kind, bounds, chunk=2, rest_factor=1.0) == 0
     # Two full chunks, and an empty one that ends the walk.
     assert [seconds > 0 for seconds in rests] == [True, True, True]
 

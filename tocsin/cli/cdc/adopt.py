@@ -1,7 +1,7 @@
 """`tocsin cdc adopt`: accepts records that the record log has lost.
 
-Guarantee: it shows what it will do, in numbers, and does it after a yes, at the prompt or as
-`--yes`.
+Guarantee: it prints how many records are affected, and changes nothing until the operator confirms,
+at the prompt or with `--yes`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def adopt(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> None:
     """Accept records that the record log has lost.
 
-    Records the gap, and continues after the end of the stream or after the hole.
+    The lost range is recorded as a gap. The log then continues after the end of the stream, and the
+    publisher after the hole.
 
     \b
     Example:
@@ -42,7 +43,7 @@ def adopt(yes: Yes = False, by: CreatedBy = None, as_json: Json = False) -> None
     typer.echo(f"recorded the gap {loss.first} to {loss.last}, as an event and in the audit")
     if loss.is_inside:
         typer.echo(f"{moved} records were moved to the end of the log")
-    elif loss.to_move is not None:
+    elif loss.stream_differs:
         typer.echo(f"the log continues at {loss.last + 1}; {moved} records were moved there")
 
 
@@ -56,13 +57,15 @@ def _loss_text(loss: Loss) -> str:
             f"{loss.to_move} records of the log were never published; they move to its end, and these "
             "sequences become a recorded gap"
         )
-    elif loss.to_move is not None:
-        lines.append("the stream has messages there: consumers may have read them, and they stay")
+    elif loss.stream_differs:
+        lines.append(
+            "the stream has messages there: consumers may have read these messages; they stay in the stream"
+        )
         lines.append(f"the log will continue at {loss.last + 1}; these sequences become a recorded gap")
         if loss.to_move:
             lines.append(
                 f"{loss.to_move} records of the log from {loss.first} on were never published; "
-                f"their sequences become {loss.count} higher"
+                f"their sequences will be higher by {loss.count}"
             )
         lines.append("the effects of the lost records in postgres are lost too, and may happen again")
     elif loss.in_stream:

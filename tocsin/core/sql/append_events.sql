@@ -1,4 +1,4 @@
--- Events given as columns, in order. The last statement before COMMIT.
+-- Append events given as columns, in order. The log is locked from here until COMMIT.
 select tocsin.append(
     coalesce(array_agg(
         row(e.id, e.ts, e.origin, e.type, e.schedule, e.rule, e.action, e.owner, null, e.alarm_id, e.severity,

@@ -1,5 +1,5 @@
--- Events, steps and calculated datapoints given as columns, each in order. The last statement
--- before COMMIT.
+-- Append events, steps and calculated datapoints given as columns, each in order. The log is locked
+-- from here until COMMIT.
 select tocsin.append(
     (select coalesce(array_agg(
          row(e.id, e.ts, e.origin, e.type, e.schedule, e.rule, e.action, e.owner, null, e.alarm_id, e.severity,
