@@ -482,6 +482,7 @@ create table tocsin.lane_partition (
     held_until timestamp with time zone,
     incarnation text,
     last_source_seq bigint not null default 0,
+    last_stored_at timestamp with time zone,
     last_gap_at timestamp with time zone,
     canary_error text,
     constraint lane_partition_lane_check CHECK ((lane = ANY (ARRAY['record'::text, 'data'::text]))),
@@ -496,6 +497,7 @@ comment on column tocsin.lane_partition.holder is 'Worker that reads the partiti
 comment on column tocsin.lane_partition.held_until is 'End of the lease of the holder. Then another worker may take the partition.';
 comment on column tocsin.lane_partition.incarnation is 'When the stream was created. The sequences of a recreated stream are not comparable.';
 comment on column tocsin.lane_partition.last_source_seq is 'Last record seq among the messages that the data stream sources from the record stream. After a stream is rebuilt they arrive again, and the worker skips them.';
+comment on column tocsin.lane_partition.last_stored_at is 'When the server stored the message at last_seq. A stream that lost its end and grew again has another message there.';
 comment on column tocsin.lane_partition.last_gap_at is 'Start of the newest arrival gap of the partition; null if there was none.';
 comment on column tocsin.lane_partition.canary_error is 'Why the data stream did not accept the last canary; null if it did.';
 
@@ -1753,7 +1755,7 @@ insert into public.tocsin_migration (number, name, checksum) values (1, '0001_ti
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5e8d2c6fcbca50b9a0d27b6af828b9e9dbee008e58fdde8a337e723df2597199');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
-insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', 'c811545e46f5df28d75836c7019ba5a4ac1b6dbc42a0639c8a99e22b56590374');
+insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '982474d4dfbc9d83806c5898eed1b5e878ddcded055ec33580f3075a38afa66b');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');
 insert into public.tocsin_migration (number, name, checksum) values (7, '0007_alarms', '3b4290f83af71ef8cc9324c96a7338e49826ab9830df2b141669bd11b3b4ba2a');
 insert into public.tocsin_migration (number, name, checksum) values (8, '0008_actions', '3781139d8f65db31cda964ea70a97dba726ccc78f5f5134bd94440778fc913d2');

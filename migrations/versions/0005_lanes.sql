@@ -9,6 +9,7 @@ create table tocsin.lane_partition (
     held_until timestamptz,
     incarnation text,
     last_source_seq bigint not null default 0,
+    last_stored_at timestamptz,
     last_gap_at timestamptz,
     canary_error text,
     primary key (lane, partition)
@@ -27,6 +28,9 @@ comment on column tocsin.lane_partition.holder is
     'Worker that reads the partition; null if none does.';
 comment on column tocsin.lane_partition.held_until is
     'End of the lease of the holder. Then another worker may take the partition.';
+comment on column tocsin.lane_partition.last_stored_at is
+    'When the server stored the message at last_seq. A stream that lost its end and grew again has '
+    'another message there.';
 comment on column tocsin.lane_partition.incarnation is
     'When the stream was created. The sequences of a recreated stream are not comparable.';
 comment on column tocsin.lane_partition.last_source_seq is

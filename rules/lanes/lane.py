@@ -34,6 +34,8 @@ class LaneMessage(NamedTuple):
     """Its sequence in the stream that it was sourced from; None if it was published here."""
     gap_began_at: datetime | None = None
     """The start of the arrival gap that this message ended; None if there was none."""
+    stored_at: datetime | None = None
+    """When the server stored it, by its own clock; None if it was read from the table."""
 
 
 def ended_gaps(messages: Iterable[LaneMessage]) -> list[ArrivalGap]:

@@ -37,6 +37,8 @@ class PartitionPosition(NamedTuple):
 
     Another stream has other sequences.
     """
+    last_stored_at: datetime | None = None
+    """When the server stored the message at `last_seq`: another one has another time."""
 
 
 class Partition:
@@ -87,6 +89,7 @@ class Partition:
             last_seq=messages[-1].seq,
             last_source_seq=max([before.last_source_seq, *sourced]),
             watermark=max(filter(None, (before.watermark, watermark)), default=None),
+            last_stored_at=messages[-1].stored_at,
         )
         await self._update(
             connection,
@@ -94,6 +97,7 @@ class Partition:
             last_seq=after.last_seq,
             last_source_seq=after.last_source_seq,
             watermark=watermark,
+            last_stored_at=after.last_stored_at,
             ttl_s=self._ttl_s,
         )
         gaps = ended_gaps(messages)
@@ -109,7 +113,9 @@ class Partition:
             last_seq=last_seq,
             incarnation=incarnation,
         )
-        self.position = self.position._replace(last_seq=last_seq, incarnation=incarnation)
+        self.position = self.position._replace(
+            last_seq=last_seq, incarnation=incarnation, last_stored_at=None
+        )
 
     async def _update(self, connection: Connection, query: bytes, **values: Any) -> None:
         lane, number = self.key

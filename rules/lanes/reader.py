@@ -20,6 +20,7 @@ error.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -35,7 +36,7 @@ from rules.lanes.lane import Lane, LaneMessage
 from rules.lanes.partition import Partition, PartitionWaits
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
-from tocsin.core.instant import EPOCH, MICROSECOND, instant_of
+from tocsin.core.instant import EPOCH, MICROSECOND, instant_of, parse_instant
 from tocsin.core.pull import ConsumerGone, Puller
 
 _log = structlog.get_logger()
@@ -175,7 +176,9 @@ class Reader:
         source = raw.headers.get(_SOURCE) if raw.headers else None
         source_seq = int(source.split(" ")[1]) if source else None
         at = max(stored_at, self._not_before)
-        return int(delivered), LaneMessage(int(seq), at, raw.subject, raw.data, source_seq)
+        return int(delivered), LaneMessage(
+            int(seq), at, raw.subject, raw.data, source_seq, stored_at=stored_at
+        )
 
     def _with_gap(self, message: LaneMessage) -> LaneMessage:
         before, self._last_arrival_at = self._last_arrival_at, message.at
@@ -224,13 +227,31 @@ class Reader:
                 )
             return behind, None
         incarnation = str(stream["created"])
-        if position.incarnation == incarnation and int(stream["state"]["last_seq"]) >= position.last_seq:
+        if position.incarnation == incarnation and await self._has_last_message(stream["state"]):
             return behind, None
         if position.watermark is None:
             return {"deliver_policy": "all"}, incarnation
-        _log.warning("stream created again", lane=self._lane.name, partition=self._partition.number)
+        _log.warning(
+            "stream created again or rolled back", lane=self._lane.name, partition=self._partition.number
+        )
         after = (position.watermark + MICROSECOND).isoformat()
         return {"deliver_policy": "by_start_time", "opt_start_time": after}, incarnation
+
+    async def _has_last_message(self, state: Mapping[str, Any]) -> bool:
+        """Whether the stream still has the message that was read last, or it has expired.
+
+        A stream that lost its end in a power failure may have grown past the position since.
+        """
+        position = self._partition.position
+        if int(state["last_seq"]) < position.last_seq:
+            return False
+        if position.last_stored_at is None or int(state["first_seq"]) > position.last_seq:
+            return True
+        body = {"seq": position.last_seq}
+        found = await _request(self._bus, f"STREAM.MSG.GET.{self._lane.stream}", body)
+        if "error" in found:
+            return False
+        return parse_instant(found["message"]["time"]) == position.last_stored_at
 
 
 async def _request(bus: Client, subject: str, body: object = None) -> dict[str, Any]:

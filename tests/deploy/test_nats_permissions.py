@@ -117,6 +117,7 @@ async def test_no_user_can_read_or_forge_the_answers_for_another(server: Guarded
                 "$JS.ACK.tocsin.actions.1.1.1.1.1",
                 "$JS.API.CONSUMER.CREATE.tocsin-data",
                 "$JS.API.STREAM.CREATE.tocsin-data",
+                "$JS.API.STREAM.MSG.GET.tocsin-data",
                 "tocsin.v1.dead.datapoint",
                 "tocsin.v1.datapoint.a.b",
                 "tocsin.v1.datapoint.~0.~canary",

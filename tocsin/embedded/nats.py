@@ -89,9 +89,12 @@ class Nats(EmbeddedServer):
         draft.replace(self._port_path)
 
     def _write_config(self, port: int) -> None:
-        # NATS needs a new line between entries.
+        # NATS needs a new line between entries. A power failure takes at most the last second of
+        # acknowledged datapoints with it (the default is two minutes). `always` would take none, and
+        # was measured at 1,300 messages per second instead of 26,000.
         self._config_path.write_bytes(
-            b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\njetstream {\n  store_dir: "%b"\n}\n'
+            b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\n'
+            b'jetstream {\n  store_dir: "%b"\n  sync_interval: 1s\n}\n'
             % (
                 self._server_name.encode(),
                 _HOST.encode(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from rules.lanes.lease import Leases
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
 from tests.cdc.published_records import patient, smaller
+from tests.rules.lanes.lane_setup import jetstream
 from tests.sql import all_rows
 from tests.wait import eventually
 from tocsin.core.bus import connect_bus
@@ -242,6 +244,48 @@ async def test_a_stream_that_lost_its_end_is_read_by_the_time_of_arrival(
     again = Reading(reading.connection, bus, DataLane(there), reading.partition)
     assert await again.bodies(1) == [b"c"]
     assert reading.partition.position.last_seq == 3
+
+
+async def test_a_stream_that_lost_its_end_and_grew_past_the_position_is_read_by_the_time_of_arrival(
+    reading: Reading, there: Settings, bus: Client, own_nats: Nats, tmp_path: Path
+) -> None:
+    """Producers were faster than the worker: the sequences behind the position are those of newer messages."""
+    js = bus.jetstream(timeout=10)
+    await put(js, there, b"a", b"b")
+    own_nats.stop()
+    shutil.copytree(tmp_path / "nats", tmp_path / "backup")
+    own_nats.start()
+    await put_when_connected(there, b"c", b"d", b"e")
+    await reading.next(5)
+    await reading.reader.close()
+    own_nats.stop()
+    shutil.rmtree(tmp_path / "nats")
+    shutil.move(tmp_path / "backup", tmp_path / "nats")
+    own_nats.start()
+    newer = [b"%d" % number for number in range(6)]
+    await put_when_connected(there, *newer)
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    assert await again.bodies(len(newer)) == newer
+    assert reading.partition.position.last_seq == 8
+    await put_when_connected(there, b"last")
+    later = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    assert await later.bodies(1) == [b"last"]
+
+
+async def test_a_reader_continues_at_its_position_if_the_last_message_has_expired(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a", b"b", b"c")
+    await reading.next(3)
+    await js.purge_stream(there.data_stream, seq=4)
+    await put(js, there, b"d")
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    assert await again.bodies(1) == [b"d"]
+
+
+async def put_when_connected(there: Settings, *bodies: bytes) -> None:
+    async with jetstream(there) as js:
+        await put(js, there, *bodies)
 
 
 async def test_arrivals_never_decrease_even_if_the_clock_of_the_server_does(
