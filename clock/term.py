@@ -169,6 +169,7 @@ class Term:
         began_s = steady_s()
         async with self._pipeline(), self._connection.transaction():
             rows = await kind.lock(self._connection, scan.bounds(now))
+            lock_time = timedelta(seconds=steady_s() - began_s)
             taken = [row for row in rows if not row.held]
             self._first = _timer_key(taken[0]) if taken else None
             try:
@@ -194,7 +195,7 @@ class Term:
         if plan.processed:
             self._breakers[kind.kind].succeeded()
             self._problems.pop(kind.kind, None)
-        scan.advance(rows, len(taken), plan, now)
+        scan.advance(rows, len(taken), plan, now, lock_time)
         done.timers += plan.processed
         done.fires += plan.fires
         done.held += len(rows) - len(taken)

@@ -1,8 +1,9 @@
 -- Due sustains with their alarms, oldest first. Those that may fire are locked. One whose partition
 -- has not been read far enough, or that another transaction has locked, is returned as held and
--- without a lock. Index: timer_due; the keys of alarm, rule_state and lane_partition. The state of
--- an alarm is safe to read here: every change of it removes or moves its timer first. Row by row:
--- the planner does not know the size of the batch and would compare all rows with each other.
+-- without a lock. The ctid is that of the locked row, which may be newer than the row that was
+-- read. Index: timer_due; the keys of alarm, rule_state and lane_partition. The state of an alarm is
+-- safe to read here: every change of it removes or moves its timer first. Row by row: the planner
+-- does not know the size of the batch and would compare all rows with each other.
 with due as materialized (
     select t.ctid as row_id, t.ref, t.key, t.fire_at
     from tocsin.timer t
@@ -13,11 +14,11 @@ with due as materialized (
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
 )
-select due.row_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,
+select taken.locked_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,
        taken.generation is null, a.event_rule, a.owner, a.state, a.severity, a.correlation_id, a.source_event_id
 from due
 left join lateral (
-    select t.nominal_at, t.generation, t.payload
+    select t.ctid as locked_id, t.nominal_at, t.generation, t.payload
     from tocsin.timer t
     where t.ctid = due.row_id and t.kind = 'for-sustain' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s

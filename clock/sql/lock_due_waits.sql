@@ -10,10 +10,10 @@ with due as materialized (
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
 )
-select due.row_id::text, due.ref, due.key, due.fire_at, taken.generation, taken.payload::text, taken.generation is null
+select taken.locked_id::text, due.ref, due.key, due.fire_at, taken.generation, taken.payload::text, taken.generation is null
 from due
 left join lateral (
-    select t.generation, t.payload
+    select t.ctid as locked_id, t.generation, t.payload
     from tocsin.timer t
     where t.ctid = due.row_id and t.kind = 'runbook-wait' and t.ref = due.ref and t.key = due.key
       and t.parked_at is null and t.fire_at <= %(now)s

@@ -14,12 +14,12 @@ with due as materialized (
     order by t.fire_at, t.ref, t.key
     limit %(limit)s
 )
-select due.row_id::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_at, orphan.nominal_at),
+select coalesce(taken.locked_id, orphan.locked_id)::text, due.ref, due.key, due.fire_at, coalesce(taken.nominal_at, orphan.nominal_at),
        coalesce(taken.generation, orphan.generation), taken.owner, coalesce(taken.freshness, 'gone'), taken.deadline,
        taken.row_id::text, taken.generation is null and orphan.generation is null
 from due
 left join lateral (
-    select t.nominal_at, t.generation, c.ctid as row_id, c.owner, c.freshness,
+    select t.ctid as locked_id, t.nominal_at, t.generation, c.ctid as row_id, c.owner, c.freshness,
            tocsin.series_deadline(p, c.arrived_at, (t.payload ->> 'within_us')::bigint) as deadline
     from tocsin.timer t
     join tocsin.current_value c on c.owner = t.payload ->> 'owner' and c.key = t.key
@@ -32,7 +32,7 @@ left join lateral (
     for update of t, c skip locked
 ) taken on true
 left join lateral (
-    select t.nominal_at, t.generation
+    select t.ctid as locked_id, t.nominal_at, t.generation
     from tocsin.timer t
     where taken.generation is null
       and t.ctid = due.row_id and t.kind = 'watchdog' and t.ref = due.ref and t.key = due.key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import pytest
@@ -46,6 +46,22 @@ def test_the_more_rows_are_held_the_later_the_scan_returns_to_them(count: int, a
     walk(scan, held_rows(at(5), count), at(10))
     returned = recheck_at(scan, 10, 20)
     assert returned == pytest.approx(10 + after_s, abs=0.011)
+
+
+@pytest.mark.parametrize(("walk_s", "after_s"), [(0.001, 0.05), (0.05, 1.0), (0.5, 10.0), (60.0, 60.0)])
+def test_a_pass_over_dead_tuples_costs_at_most_five_percent_of_the_time(
+    walk_s: float, after_s: float
+) -> None:
+    """One row is held, and an open transaction keeps all rows that were consumed since."""
+    scan = Scan(1_000)
+    rows = held_rows(at(5), 1)
+    for number, wait_s in enumerate((0.05, 0.05, after_s, after_s)):
+        began = 100 * number + 10
+        scan.lower(at(5))
+        scan.begin()
+        slow = 2 if number == 1 else 1
+        scan.advance(rows, 0, FiringPlan(), at(began), slow * timedelta(seconds=walk_s))
+        assert recheck_at(scan, began, began + 80) == pytest.approx(began + wait_s, abs=0.011)
 
 
 @pytest.mark.parametrize("met_again", [9_500, 1, 0])
