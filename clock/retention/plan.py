@@ -44,7 +44,7 @@ class Limits:
     published: int | None
     """The last seq of the stream, from the last stream check."""
     read: int | None
-    """The last seq that the record lane has read."""
+    """The last seq that the record lane has read. An instance without workers prunes its log."""
     oldest_trigger: int | None
     """The seq of the oldest event that started an active run; None if there is none."""
     oldest_dead: int | None
@@ -106,8 +106,8 @@ def _reason_to_keep_range(log_range: LogRange, limits: Limits, age: timedelta) -
     last = log_range.until - 1
     if limits.published is None or limits.published < last:
         return f"the stream has them up to {limits.published or 0}"
-    if limits.read is None or limits.read < last:
-        return f"workers have read up to {limits.read or 0}"
+    if limits.read is not None and limits.read < last:
+        return f"workers have read up to {limits.read}"
     if limits.oldest_trigger is not None and limits.oldest_trigger <= last:
         return f"an active run was started by record {limits.oldest_trigger}"
     if limits.oldest_dead is not None and limits.oldest_dead <= last:

@@ -122,7 +122,9 @@ async def _drop_partitions(
             break
     for day in planned.days:
         await _copy_last_datapoints(connection, day)
-        await _drop(connection, day.table, day.bytes, done, on_progress)
+        if not await _drop(connection, day.table, day.bytes, done, on_progress):
+            # Postgres detaches one partition of a table at a time.
+            break
 
 
 @asynccontextmanager
@@ -161,7 +163,8 @@ async def _copy_last_datapoints(connection: Connection, day: DatapointDay) -> No
 
 async def _drop(
     connection: Connection, table: str, bytes: int, done: Pruned, on_progress: Progress | None
-) -> None:
+) -> bool:
+    """Detach and drop a partition; False if it is left for the next run."""
     try:
         parent = await fetch_one(connection, "clock.retention/read_parent", {"table": table})
         if parent is not None:
@@ -171,14 +174,18 @@ async def _drop(
         await connection.execute(_with_names(statement("clock.retention/drop_table"), table=table))
     except _IN_USE as error:
         _note_left(done, table, f"it is in use: {_first_line(error)}")
-        return
+        return False
+    except psycopg.errors.ObjectNotInPrerequisiteState as error:
+        _note_left(done, table, f"another one is being detached: {_first_line(error)}")
+        return False
     except psycopg.errors.InsufficientPrivilege:
         _note_left(done, table, "only the owner of the schema can drop it: run `tocsin prune` with that role")
-        return
+        return False
     done.tables.append(table)
     done.bytes += bytes
     if on_progress is not None:
         on_progress(table, 0)
+    return True
 
 
 async def _remove_rows(

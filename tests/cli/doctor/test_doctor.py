@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 
+import psycopg
+
 from tests.cli.conftest import Answer, CommandLine, environment_of
 from tests.cli.terminal import TOCSIN
 from tests.conftest import with_database
@@ -71,3 +73,21 @@ def test_doctor_reports_an_unmigrated_database(tocsin: CommandLine, settings: Se
     tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, "template1")
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert (found["migrations"]["state"], found["migrations"]["remedy"]) == ("red", "run `tocsin migrate`")
+
+
+def test_doctor_finds_active_schedules_that_nothing_fires(settings: Settings, tocsin: CommandLine) -> None:
+    for name in ("lost", "kept"):
+        tocsin("schedule", "add", name, "--every", "1h")
+    with psycopg.connect(settings.postgres) as connection:
+        connection.execute(
+            "delete from tocsin.timer t using tocsin.schedule s where t.ref = s.id::text and s.name = 'lost'"
+        )
+
+    def red() -> list[str]:
+        found = tocsin("doctor", "--json", exit_code=1).json
+        return [check["text"] for check in found if check["subject"] == "schedules"]
+
+    assert red() == ["1 active without a timer, so they never fire: lost"]
+    tocsin("schedule", "pause", "lost")
+    tocsin("schedule", "resume", "lost")
+    assert red() == []

@@ -77,7 +77,6 @@ async def test_young_records_are_kept(connection: Connection, short: Settings) -
         ("update tocsin.cdc_report set last_seq = 18", "the stream has them up to 18"),
         ("update tocsin.cdc_report set last_seq = null", "the stream has them up to 0"),
         ("update tocsin.lane_partition set last_seq = 18", "workers have read up to 18"),
-        ("delete from tocsin.lane_partition", "workers have read up to 0"),
     ],
 )
 async def test_records_that_the_stream_or_a_worker_has_not_read_are_kept(
@@ -89,6 +88,12 @@ async def test_records_that_the_stream_or_a_worker_has_not_read_are_kept(
     planned = await read_plan(connection, short)
     assert planned.kept[0].why == why
     assert (await range_starts(connection))[0] == (10 if "18" in change else 0)
+
+
+async def test_an_instance_without_workers_prunes_its_log(connection: Connection, short: Settings) -> None:
+    await fill_and_mark_read(connection)
+    await connection.execute("delete from tocsin.lane_partition")
+    assert (await prune(connection, short)).horizon == 20
 
 
 async def test_the_event_that_started_an_active_run_is_kept(connection: Connection, short: Settings) -> None:
@@ -185,6 +190,26 @@ async def test_a_day_of_datapoints_is_dropped_when_all_of_it_is_old_and_read(
         "datapoint_20260303",
         "datapoint_20260304",
     ]
+
+
+async def test_a_day_that_is_in_use_leaves_later_days_and_not_the_rows(
+    connection: Connection, short: Settings, sessions: Sessions
+) -> None:
+    """Postgres refuses to detach a second partition while the first is being detached."""
+    first = date(2026, 3, 1)
+    await connection.execute("select tocsin.extend_datapoints(%s, %s)", (first, first + 3 * DAY))
+    now = T0.replace(hour=0) + 31 * DAY
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+    await connection.execute(
+        "insert into tocsin.lane_partition (lane, partition, watermark) values ('data', 0, %s)", (now,)
+    )
+    reader = await sessions("reader")
+    async with reader.transaction():
+        await reader.execute("select * from tocsin.datapoint")
+        done = await prune(connection, short)
+        assert [item.what for item in done.left] == ["datapoint_20260301"]
+        assert (await prune(connection, short)).left, "the run ends while the reader is there"
+    assert (await prune(connection, short)).tables == ["datapoint_20260301", "datapoint_20260302"]
 
 
 async def test_the_leading_clock_prunes_regularly(connection: Connection, short: Settings) -> None:

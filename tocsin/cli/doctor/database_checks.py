@@ -35,6 +35,7 @@ from tocsin.core.settings import Settings
 
 _MAX_PARKED_SHOWN = 100
 _FAILING_SHOWN = 100
+_LOST_SHOWN = 100
 # The publisher checks the stream every few seconds. Without a check for this long, none is running.
 _OLDEST_CHECK = timedelta(minutes=1)
 
@@ -56,6 +57,8 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
     findings += timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
+    lost = await fetch_all(connection, "tocsin.cli/list_schedules_without_tick", {"limit": _LOST_SHOWN})
+    findings += _schedules_without_tick([name for (name,) in lost], len(lost) == _LOST_SHOWN)
     failing = await fetch_all(connection, "tocsin.cli/list_failing_timers", {"limit": _FAILING_SHOWN})
     first_error = failing[0][0] if failing else None
     findings += failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
@@ -67,6 +70,21 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     oldest_check = max(_OLDEST_CHECK, timedelta(seconds=3 * settings.cdc_check_s))
     findings.append(stream_check(await read_report(connection), oldest_check))
     return findings + log_gaps(await LogReader(connection).gaps())
+
+
+def _schedules_without_tick(names: list[str], more: bool) -> list[Finding]:
+    """Active schedules that nothing will fire: their tick was removed by hand, or lost."""
+    if not names:
+        return []
+    count = f"{len(names)}{' or more' if more else ''}"
+    return [
+        Finding(
+            "red",
+            "schedules",
+            f"{count} active without a timer, so they never fire: {', '.join(names[:5])}",
+            "`tocsin schedule pause NAME`, then `tocsin schedule resume NAME` arms it again",
+        )
+    ]
 
 
 def _ages(settings: Settings) -> dict[str, float]:
