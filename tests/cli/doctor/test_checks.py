@@ -20,13 +20,11 @@ from tocsin.cli.doctor.checks import (
     arrival_gaps,
     clock_offset,
     commits,
-    dead_letters,
     dead_runs,
     explained,
     failed,
     failing_timers,
     held_timers,
-    jetstream_failed,
     lane,
     leader,
     log_gaps,
@@ -39,6 +37,7 @@ from tocsin.cli.doctor.checks import (
     worker_lag,
     worker_problems,
 )
+from tocsin.cli.doctor.stream_findings import dead_letters, jetstream_failed
 from tocsin.core.errors import Refused
 
 _NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nats.js.errors import ServiceUnavailableError
-
 from clock.held_timers import MOST_COUNTED, HeldTimers
 from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
 from tocsin.cli.output import utc_text
@@ -28,15 +26,12 @@ _SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _OFFSET = timedelta(seconds=1)
 _OVERDUE = timedelta(seconds=10)
 _LAG = 1000
-_RECENT_LETTER = timedelta(days=1)
 _BEHIND_S = 10.0
 _NO_CANARY_S = 3.0
 _PRUNED_WITHIN = timedelta(days=1)
 _COMMIT_WAIT_S = 5.0
 COMMITS = "commits"
 _WAIT_FOR_COMMITS = {"clock", "cdc", "log", "lane", "worker", "timers", "held timers", "stream audit"}
-# JetStream's error code for a cluster without a leader.
-_NO_QUORUM = 10008
 _READ_LOG = "read the log of the service"
 _READ_SERVICE = "read its log or its /healthz, which name what it waits for"
 _IF_ONE_RUNS = "if one runs, its log names what it waits for"
@@ -126,17 +121,6 @@ def explained(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def jetstream_failed(error: Exception) -> Finding:
-    if isinstance(error, ServiceUnavailableError) and error.err_code == _NO_QUORUM:
-        text = "it has no leader, because too few servers of the cluster run"
-        return Finding("red", "jetstream", text, "start the missing servers: more than half must run")
-    remedy = (
-        "start nats-server with JetStream (-js), or use an account that has it; in a cluster, more than half "
-        "of the servers must run; after a full disk, restart nats-server"
-    )
-    return Finding("red", "jetstream", "it does not answer", remedy)
-
-
 def leader(role: str, holder: str | None, detail: str, sessions: int = 0) -> Finding:
     """`sessions` is the number of sessions that services of this role have in Postgres."""
     if holder is None:
@@ -197,22 +181,6 @@ def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
         f"{len(gaps)} recorded, {count} records; the last {last.from_seq} to {last.until_seq} ({last.reason})"
     )
     return [Finding("info", "log gaps", text)]
-
-
-def replicas(counts: Mapping[str, int], is_clustered: bool) -> list[Finding]:
-    """The number of replicas of each stream. On a cluster, one replica is lost with its server."""
-    if not counts:
-        return []
-    listed = ", ".join(f"{stream} {count}" for stream, count in counts.items())
-    single = [stream for stream, count in counts.items() if count == 1]
-    if is_clustered and single:
-        remedy = (
-            f"raise it with `nats stream edit {single[0]} --replicas 3`, and set TOCSIN_STREAM_REPLICAS=3"
-        )
-        return [
-            Finding("red", "replicas", f"{listed}; on a cluster, one replica is lost with its server", remedy)
-        ]
-    return [Finding("ok", "replicas", listed)]
 
 
 class Workers(NamedTuple):
@@ -330,21 +298,6 @@ def held_timers(partitions: Sequence[HeldTimers]) -> Finding:
     if late_s > _BEHIND_S:
         return Finding("red", "held timers", text, _START_WORKERS)
     return Finding("ok", "held timers", text)
-
-
-def dead_letters(counts: Mapping[str, int], newest_at: datetime | None, now: datetime) -> Finding:
-    """`newest_at` is when the message of the newest dead letter arrived."""
-    if not counts:
-        return Finding("ok", "dead letters", "none")
-    listed = ", ".join(f"{count:,} of kind {kind}" for kind, count in counts.items())
-    if newest_at is None or now - newest_at > _RECENT_LETTER:
-        return Finding("info", "dead letters", f"{listed}; the newest arrived more than a day ago")
-    return Finding(
-        "red",
-        "dead letters",
-        f"{listed}; the newest arrived at {utc_text(newest_at)}",
-        "`tocsin dead-letters` shows the reasons; fix the cause, then `tocsin dead-letters retry`",
-    )
 
 
 def dead_runs(count: int, newest_at: datetime | None) -> Finding:

@@ -16,14 +16,12 @@ from rules.lanes.status import list_lanes, list_worker_problems, list_workers
 from tocsin.cli.doctor.checks import (
     Finding,
     Workers,
-    dead_letters,
-    jetstream_failed,
     lane,
     leader,
     log_lag,
-    replicas,
     worker_lag,
 )
+from tocsin.cli.doctor.stream_findings import dead_letters, jetstream_failed, replicas
 from tocsin.cli.output import utc_text
 from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import TocsinError
