@@ -45,6 +45,7 @@ async def test_one_replica_on_a_cluster_is_red_and_so_is_a_cluster_without_a_maj
             node.stop()
 
         async def has_no_majority() -> bool:
-            return "too few servers" in (await findings(single))["jetstream"].text
+            found = (await findings(single)).get("jetstream")
+            return found is not None and "too few servers" in found.text
 
         await eventually(has_no_majority, "the doctor names the missing majority")

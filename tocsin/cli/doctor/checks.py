@@ -31,7 +31,11 @@ _NO_CANARY_S = 3.0
 _PRUNED_WITHIN = timedelta(days=1)
 _COMMIT_WAIT_S = 5.0
 COMMITS = "commits"
-_WAIT_FOR_COMMITS = {"clock", "cdc", "log", "lane", "worker", "timers", "held timers", "stream audit"}
+# Advice about a service that does not work, which is wrong while commits wait.
+_ABOUT_SERVICES = (
+    *("start one with", "start a worker", "start a publisher", "start more workers"),
+    *("check that", "try again", "read its log"),
+)
 _READ_LOG = "read the log of the service"
 _READ_SERVICE = "read its log or its /healthz, which name what it waits for"
 _IF_ONE_RUNS = "if one runs, its log names what it waits for"
@@ -115,7 +119,7 @@ def explained(findings: Sequence[Finding]) -> list[Finding]:
         return list(findings)
     return [
         finding._replace(remedy=f"it waits for {COMMITS}, see there")
-        if finding.state == "red" and {finding.subject, finding.subject.split()[0]} & _WAIT_FOR_COMMITS
+        if finding.remedy.startswith(_ABOUT_SERVICES)
         else finding
         for finding in findings
     ]
