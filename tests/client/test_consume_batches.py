@@ -89,7 +89,6 @@ async def test_a_backlog_is_handled_in_order_in_few_transactions(
         last = await publish(settings, ledger, 3)
         await until_handled(ledger, range(1, last + 1))
     assert [seq for call in handle.calls for seq in call] == list(range(1, 254))
-    assert handle.calls[0] == [1], "the first record alone shows whether it was delivered before"
     assert max(len(call) for call in handle.calls) == 100
     assert await all_rows(ledger, "select last_seq from tocsin_inbox") == [{"last_seq": 253}]
     assert await all_rows(ledger, "select from tocsin_inbox_ahead") == []
@@ -170,30 +169,82 @@ async def test_a_message_that_is_not_a_record_becomes_a_dead_letter(
     assert [letter.headers["Tocsin-Seq"] for letter in await dead_letters(settings)] == ["4", "5"]
 
 
-async def test_another_process_takes_over_in_order(
-    settings: Settings, ledger: Connection, stop: asyncio.Event
-) -> None:
-    """One gets records, the other waits. The first dies in a transaction, with records in flight."""
-    await publish(settings, ledger, 10)
-    delivery = Delivery(ack_wait_s=1.0, drain_s=0.0)
-    dying, entered = Batches(), asyncio.Event()
+async def die(task: asyncio.Task[None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a consumer as a kill does: NATS gets no answer, and redelivers after the ack wait."""
 
-    async def hang(events: list[Event], connection: Connection) -> None:
-        await dying(events, connection)
-        if events[0].seq > 1:
-            entered.set()
+    async def answer_nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    with monkeypatch.context() as killed:
+        killed.setattr("nats.aio.msg.Msg.nak", answer_nothing)
+        killed.setattr("tocsin.client._durable.DurableConsumer.unpin", answer_nothing)
+        task.cancel()
+        await asyncio.wait([task])
+
+
+class Hanging(Batches):
+    """A handler that never returns once it has a certain record."""
+
+    def __init__(self, *hanging: int) -> None:
+        super().__init__()
+        self.hanging = set(hanging)
+        self.hangs = asyncio.Event()
+
+    async def __call__(self, events: list[Event], connection: Connection) -> None:
+        await super().__call__(events, connection)
+        if self.hanging & {event.seq for event in events}:
+            self.hangs.set()
             await asyncio.Event().wait()
 
-    first = asyncio.create_task(in_batches(settings, stop, hang, delivery=delivery))
-    await entered.wait()
+
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_another_process_takes_over_in_order(
+    settings: Settings,
+    ledger: Connection,
+    stop: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    is_killed: bool,
+) -> None:
+    """The second process gets later records before NATS redelivers those of the first one."""
+    monkeypatch.setattr("tocsin.client._durable._UNPIN_S", 1.0)
+    await publish(settings, ledger, 10)
+    delivery = Delivery(ack_wait_s=4.0, drain_s=0.0)
+    hanging, second = Hanging(*range(1, 11)), Batches()
+    first = asyncio.create_task(in_batches(settings, stop, hanging, delivery=delivery))
+    await hanging.hangs.wait()
     again = asyncio.Event()
-    second = Batches()
     async with running(in_batches(settings, again, second, delivery=delivery), stop=again):
         await publish(settings, ledger, 10)
-        first.cancel()
-        await asyncio.wait([first])
+        if is_killed:
+            await die(first, monkeypatch)
+        else:
+            first.cancel()
+            await asyncio.wait([first])
         await until_handled(ledger, range(1, 21))
-    assert [seq for call in second.calls for seq in call] == list(range(2, 21))
+    assert [seq for call in second.calls for seq in call] == list(range(1, 21))
+
+
+async def test_a_record_that_kills_its_process_each_time_becomes_a_dead_letter_alone(
+    settings: Settings, ledger: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.client._durable._UNPIN_S", 1.0)
+    await publish(settings, ledger, 10)
+    delivery = Delivery(attempts=2, ack_wait_s=1.0, drain_s=0.0)
+    handle = Hanging(6)
+    for _ in range(3):
+        handle.hangs.clear()
+        task = asyncio.create_task(in_batches(settings, asyncio.Event(), handle, delivery=delivery))
+        async with asyncio.timeout(60):
+            await handle.hangs.wait()
+        await die(task, monkeypatch)
+    stop = asyncio.Event()
+    async with running(in_batches(settings, stop, handle, delivery=delivery), stop=stop):
+        await until_handled(ledger, [1, 2, 3, 4, 5, 7, 8, 9, 10])
+        await until_acknowledged(settings)
+    (letter,) = await dead_letters(settings)
+    assert letter.headers["Tocsin-Seq"] == "6"
+    assert "2 attempts began, and the process ended" in letter.headers["Tocsin-Reason"]
+    assert handle.calls.count([6]) == 2
 
 
 async def test_two_processes_handle_each_record_once_and_in_order(

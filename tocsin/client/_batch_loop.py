@@ -8,10 +8,9 @@ Why one process at a time gets records: NATS would otherwise deal them out in tu
 would have two neighbours. NATS pins the consumer to one process and moves the pin when that process
 requests nothing for a while.
 
-Why a single record is pulled at first: NATS counts deliveries, and the count of a record that was
-pulled alone is the number of attempts that began. A record that is delivered again may have killed
-a process, so it is handled alone, as are all that follow until one is new. Its first delivery is
-not counted, because it was one of many.
+Why a record that is delivered again is handled alone: it may have killed a process. The inbox
+counts the attempts that began with it alone. The count of NATS says nothing here: it rises for every
+record of a batch.
 
 On failure: a batch that fails is rolled back and halved, until the failing record is alone. It is
 tried again after a pause, in this process, while the records behind it wait.
@@ -59,7 +58,7 @@ class OrderPosition:
     def is_followed_by(self, message: Msg) -> bool:
         if message.metadata.sequence.stream <= max(self.seq + 1, self.upcoming):
             return True
-        is_first = message.metadata.num_delivered == 1
+        is_first = not _is_repeated(message)
         # First deliveries are in the order of the stream, so nothing selected lies between two
         # whose numbers follow each other.
         return (
@@ -70,20 +69,28 @@ class OrderPosition:
         seq = message.metadata.sequence.stream
         if seq <= self.seq:
             return self
-        return OrderPosition(
-            seq, 0, message.metadata.sequence.consumer if message.metadata.num_delivered == 1 else None
-        )
+        return OrderPosition(seq, 0, None if _is_repeated(message) else message.metadata.sequence.consumer)
 
 
 def in_order(waiting: dict[int, Msg], position: OrderPosition) -> tuple[list[Msg], OrderPosition]:
-    """The waiting messages that directly follow the position, and the position behind them."""
+    """The waiting messages that directly follow the position, and the position behind them.
+
+    A message that was delivered before is alone.
+    """
     batch: list[Msg] = []
     for seq in sorted(waiting):
-        if not position.is_followed_by(waiting[seq]):
+        message = waiting[seq]
+        if not position.is_followed_by(message) or (batch and _is_repeated(message)):
             break
-        batch.append(waiting[seq])
-        position = position.after(waiting[seq])
+        batch.append(message)
+        position = position.after(message)
+        if _is_repeated(message):
+            break
     return batch, position
+
+
+def _is_repeated(message: Msg) -> bool:
+    return int(message.metadata.num_delivered) > 1
 
 
 class BatchLoop(ConsumerLoop[R]):
@@ -102,14 +109,13 @@ class BatchLoop(ConsumerLoop[R]):
         self._subjects = select.subjects(bus.prefix)
         self._waiting: dict[int, Msg] = {}
         self._position: OrderPosition | None = None
-        self._pulls_one = True
 
     async def _pull(self) -> None:
         await self._durable.ensure(self._store, self._start, is_first=False)
         self._puller = await Puller.open(
             self._bus.client, self._bus.stream, self._consumer, self._batch, group=GROUP
         )
-        self._position, self._pulls_one = None, True
+        self._position = None
         while True:
             self._finished_one.clear()
             if self._in_progress or self._failure is not None:
@@ -123,13 +129,10 @@ class BatchLoop(ConsumerLoop[R]):
             await self._check_mark()
 
     async def _collect(self, puller: Puller) -> None:
-        size = 1 if self._pulls_one else max(1, self._batch - len(self._waiting))
+        size = max(1, self._batch - len(self._waiting))
         wait_s = _WAIT_FOR_OTHERS_S if self._waiting else _WAIT_S
-        messages = await puller.next_batch(wait_s, at_most=size)
-        for message in messages:
+        for message in await puller.next_batch(wait_s, at_most=size):
             self._waiting[message.metadata.sequence.stream] = message
-        if messages:
-            self._pulls_one = any(message.metadata.num_delivered > 1 for message in messages)
 
     async def _next_in_order(self) -> tuple[list[Msg], OrderPosition]:
         if self._position is not None:
@@ -184,7 +187,7 @@ class BatchLoop(ConsumerLoop[R]):
             except Unreadable as error:
                 await self._handle_run(readable, batch)
                 readable = []
-                await self._end_as_dead_letter(message, self._attempt(message), str(error), batch)
+                await self._end_as_dead_letter(message, 1, str(error), batch)
         await self._handle_run(readable, batch)
 
     async def _handle_run(self, run: list[tuple[Msg, R]], batch: list[Msg]) -> None:
@@ -212,7 +215,7 @@ class BatchLoop(ConsumerLoop[R]):
         await self._wait_for_store(seqs[0], lambda: self._inbox.once_all(seqs, work))
 
     async def _handle_alone(self, message: Msg, record: R, batch: list[Msg]) -> None:
-        attempt = self._attempt(message)
+        attempt = await self._begin_attempt(message) if _is_repeated(message) else 1
         reason = f"{attempt - 1} attempts began, and the process ended before each was finished"
         while attempt <= self._delivery.attempts or self._delivery.when_dead == "stop":
             try:
@@ -228,13 +231,14 @@ class BatchLoop(ConsumerLoop[R]):
                 break
             self._log_failure(message, attempt, reason)
             await self._pause(self._delivery.pause_s(attempt))
-            attempt += 1
+            attempt = max(attempt + 1, await self._begin_attempt(message))
         if self._delivery.when_dead == "stop":
             raise self._undeliverable(message, attempt, reason)
         await self._end_as_dead_letter(message, min(attempt, self._delivery.attempts), reason, batch)
 
-    def _attempt(self, message: Msg) -> int:
-        return max(1, int(message.metadata.num_delivered) - 1)
+    async def _begin_attempt(self, message: Msg) -> int:
+        seq = message.metadata.sequence.stream
+        return await self._wait_for_store(seq, lambda: self._inbox.begin_attempt(seq))
 
     async def _end_as_dead_letter(self, message: Msg, attempts: int, reason: str, batch: list[Msg]) -> None:
         while True:

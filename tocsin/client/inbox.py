@@ -113,6 +113,11 @@ class OpenInbox:
         """
         return await retrying(lambda: self._once(seqs, work))
 
+    async def begin_attempt(self, seq: int) -> int:
+        """Count an attempt that begins with this record alone; returns its number."""
+        row = await self._row(statement("tocsin.client/count_attempt"), {"seq": seq})
+        return 1 if row is None else int(row[0])
+
     async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
         with_mark = {**self._key, "before": before, "seq": mark.seq, "id": mark.id, "handled": handled}
         async with self._transaction() as connection:
