@@ -24,6 +24,7 @@ from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
+from tocsin.embedded.binaries import nats_binary
 
 
 @pytest.fixture
@@ -202,3 +203,39 @@ async def test_a_worker_without_a_stream_reports_how_to_create_it(
 
     async with running(worker):
         await eventually(is_reported, "the worker reports how to create the stream")
+
+
+async def test_a_worker_is_unhealthy_without_a_break_while_jetstream_is_gone(
+    settings: Settings, own_nats: Nats, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.core.streams._PATIENCE_S", 0.0)
+    there = smaller(settings, nats=own_nats.url)
+    worker = Service("worker", Worker(there).run)
+
+    async def is_healthy() -> bool:
+        return worker.problem is None
+
+    async def is_unhealthy() -> bool:
+        return worker.problem is not None
+
+    async with running(Service("cdc", Publisher(there).run), worker):
+        await eventually(is_healthy, "the worker runs")
+        own_nats.stop()
+        port = own_nats.url.rpartition(":")[2]
+        plain = await asyncio.create_subprocess_exec(nats_binary(), "-p", port, "-a", "127.0.0.1")
+        try:
+            await eventually(is_unhealthy, "the worker reports a problem")
+            restarts = worker.restarts
+            problems: list[str | None] = []
+
+            async def has_tried_again() -> bool:
+                problems.append(worker.problem)
+                return worker.restarts > restarts + 12
+
+            await eventually(has_tried_again, "each part has tried again")
+            assert None not in problems
+        finally:
+            plain.kill()
+            await plain.wait()
+        own_nats.start()
+        await eventually(is_healthy, "the worker runs again")

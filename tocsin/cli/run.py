@@ -1,8 +1,9 @@
 """`tocsin run`: runs one service, on the Postgres and the NATS of the environment.
 
-Guarantees: if a server does not answer or the database is not migrated, the command fails at once
-with a message. Once it runs, it survives outages of both servers and continues when they are back.
-SIGINT and SIGTERM end it with exit code 0, after the service has handed over its work.
+Guarantees: if an address is missing or wrong, or the database is not migrated, the command fails at
+once with a message. It waits for a server that does not answer, when it starts as well as later, and
+continues when the server is back. SIGINT and SIGTERM end it with exit code 0, after the service has
+handed over its work.
 """
 
 from __future__ import annotations
@@ -47,14 +48,23 @@ def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of
 async def _run(settings: Settings, role: str) -> None:
     import asyncio
 
+    import structlog
+
     from tocsin.cli.metrics import metrics_endpoint
     from tocsin.cli.session import database, message_bus
+    from tocsin.core.errors import Unreachable, WrongAddress
     from tocsin.core.service import running
 
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with database(settings), message_bus(settings):
-        pass
+    for open_server in (database, message_bus):
+        try:
+            async with open_server(settings):
+                pass
+        except WrongAddress:
+            raise
+        except Unreachable as error:
+            structlog.get_logger().warning("service waits", service=role, error=error)
     service = make_service(settings, role)
     async with metrics_endpoint(settings, [service]), running(service):
         await stop.wait()

@@ -24,7 +24,7 @@ from nats.errors import Error as NatsError
 from nats.errors import UnexpectedEOF
 
 from tocsin.core.cancellation import cancellable
-from tocsin.core.errors import Refused, Unreachable
+from tocsin.core.errors import Refused, Unreachable, WrongAddress
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -58,7 +58,7 @@ async def connect_bus(
     Errors of the connection, such as a missing permission, go to `on_error` or to the log.
     """
     if not settings.nats:
-        raise Unreachable(
+        raise WrongAddress(
             "TOCSIN_NATS is not set",
             remedy="set TOCSIN_NATS, for example to nats://localhost:4222, "
             "or run `tocsin up`, which starts its own server",
@@ -128,7 +128,7 @@ class _FirstConnection:
     def unreachable(self, error: Exception) -> Unreachable:
         """The error to raise: that of the last attempt says more than a timeout."""
         if _is_rejection(error):
-            return Unreachable(
+            return WrongAddress(
                 f"nats at {_shown(self._urls)} rejects the user or the password ({error})",
                 remedy="check both in TOCSIN_NATS",
             )

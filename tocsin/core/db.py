@@ -27,7 +27,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from tocsin.core.cancellation import cancellable
-from tocsin.core.errors import Refused, TocsinError, Unreachable
+from tocsin.core.errors import Refused, TocsinError, Unreachable, WrongAddress
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOST_RACE
 
@@ -123,7 +123,7 @@ async def _connect(settings: Settings, session: Mapping[str, Any]) -> Connection
         ) from None
     except (psycopg.ProgrammingError, UnicodeError):
         # The message of libpq quotes parts of the string, and any part may belong to the password.
-        raise Unreachable(
+        raise WrongAddress(
             f"TOCSIN_POSTGRES={shown_address(conninfo)!r} is not a connection string",
             remedy="write postgresql://user@host:5432/database",
         ) from None
@@ -273,7 +273,7 @@ def _own_options(settings: Settings) -> str:
 
 def _conninfo(settings: Settings) -> str:
     if not settings.postgres:
-        raise Unreachable(
+        raise WrongAddress(
             "TOCSIN_POSTGRES is not set",
             remedy="set TOCSIN_POSTGRES, for example to "
             "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server",

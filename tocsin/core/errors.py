@@ -29,6 +29,10 @@ class Unreachable(TocsinError):
     exit_code = 2
 
 
+class WrongAddress(Unreachable):
+    """The address or the credentials of a server are missing or wrong: waiting does not help."""
+
+
 class Refused(TocsinError):
     """The request is well formed, but the state of the instance forbids it."""
 
