@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from rules.actions.audit import audit_run
 from rules.actions.queue import begin_queued
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
 from rules.runbook.states import ACTIVE_STEP, ending_reason
 from schemas.wire.event import Event
-from tocsin.core.audit import Actor, record_audit
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
 from tocsin.core.record_log import append_records
@@ -148,7 +149,9 @@ async def cancel_runs(
                     await cancelling.entities(connection)
                     if actor is not None:
                         for step in cancelling.first_steps():
-                            await audit(connection, actor, "cancel", step)
+                            await audit_run(
+                                connection, actor, "cancel", step.action_id, step.name, step.owner
+                            )
                     await append_records(connection, cancelling.records())
                 return cancelling.cancelled
             except Conflict:
@@ -166,9 +169,3 @@ async def cancel_run(connection: Connection, id: UUID, actor: Actor) -> None:
     if run is None:
         raise Refused(f"there is no action {id}", remedy="`tocsin actions` lists them")
     raise Refused(f"action {id} has ended as {run.state}: there is nothing to cancel")
-
-
-async def audit(connection: Connection, actor: Actor, verb: str, step: NewStep) -> None:
-    """Record what an operator did to the run of a step."""
-    new = {"id": str(step.action_id)}
-    await record_audit(connection, actor, verb, "action", step.name, owner=step.owner, new=new)

@@ -45,7 +45,7 @@ MAX_ANSWERS_BYTES = 200_000
 async def commit_outcome(connection: Connection, run: ActionRun, step: int, outcome: Outcome) -> bool:
     """False if the run has changed since it was read: read it again, and check that the step is
     still due."""
-    after = advance(run.program, run.active, step, outcome, run.at, str(run.id))
+    after = advance(run.program, run.active, step, outcome, run.read_at, str(run.id))
     change = RunChange.of(run, after, step)
     if not await _commit(connection, run, change):
         return False

@@ -164,7 +164,7 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
         return False
     if due.state != "due":
         return False
-    async with context.sessions() as connection:
+    async with context.open_session() as connection:
         run = await read_run(connection, due.actionid)
         if run is None or not run.is_due(due.step, due.attempt):
             return False
@@ -210,7 +210,7 @@ async def _commit(context: StepContext, run: ActionRun, due: ActionStep, outcome
     """Commit the outcome. Try again while other steps change the run, until this step is no longer
     due."""
     while True:
-        async with context.sessions() as connection:
+        async with context.open_session() as connection:
             if await commit_outcome(connection, run, due.step, outcome):
                 STEPS.add(1, run.node(due.step).kind, _OUTCOMES[type(outcome)])
                 return True

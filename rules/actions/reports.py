@@ -1,9 +1,10 @@
-"""Takes the reports of services about dispatched messages from NATS.
+"""Reads the reports of services about the steps that were dispatched to them from NATS, and stores
+them in Postgres.
 
-Guarantee: the stream keeps a report until it is committed to Postgres, by the function that
-services can also call in their own transactions (`tocsin.report`). A report that is delivered twice
-counts once. A report that can never count (unreadable, no such step) becomes a dead letter with the
-reason.
+Guarantee: a report is acknowledged only after it is committed to Postgres, through the function
+`tocsin.report`, which services can also call in their own transactions. An unacknowledged report is
+delivered again. A report that is delivered twice takes effect once. A report that can never take
+effect (unreadable, or no such step) becomes a dead letter with the reason.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def report_stream_config(settings: Settings) -> StreamConfig:
         settings.report_stream,
         [f"{settings.subjects}.report.>"],
         settings.stream_replicas,
-        description="reports of consumers about dispatched messages",
+        description="reports of services about dispatched steps",
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
     )
 
@@ -75,7 +76,7 @@ class ReportConsumer:
 
     async def _take(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
         try:
-            counts = await take_report(connection, message.subject, message.data)
+            is_new = await take_report(connection, message.subject, message.data)
         except InvalidInput as error:
             await self._raise_common_cause(message, error.__cause__)
             _log.error("report rejected", subject=message.subject, error=error)
@@ -83,7 +84,7 @@ class ReportConsumer:
             letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
             await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
             return
-        if counts:
+        if is_new:
             self._breaker.succeeded()
         else:
             _log.info("report about a completed step ignored", subject=message.subject)
@@ -101,10 +102,13 @@ class ReportConsumer:
 
 
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
-    """Record a report. False if the step was completed before; `InvalidInput` if the report can
-    never count."""
-    *_, action_id, step = subject.split(".")
+    """Store a report.
+
+    Returns False if the step was completed before. Raises `InvalidInput` if the report can never
+    take effect.
+    """
     try:
+        *_, action_id, step = subject.split(".")
         report = Report.model_validate_json(body)
         check_json_shape(report.result, "result")
         values = {"action_id": UUID(action_id), "step": int(step), **report.model_dump()}

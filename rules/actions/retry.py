@@ -13,11 +13,11 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
-from rules.actions.cancel import audit
+from rules.actions.audit import audit_run
 from rules.actions.commit import new_step, set_schedule_status
 from rules.actions.run import ActionRun
 from rules.actions.store import read_facts, read_run
-from rules.runbook import Advance, StepRecord, revive
+from rules.runbook import Advance, StepRecord, retry_dead_steps
 from rules.runbook.states import DEAD
 from schemas.error_text import error_text
 from tocsin.core.audit import Actor
@@ -28,8 +28,10 @@ from tocsin.core.records import NewRecords
 
 
 async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]:
-    """Start a dead run again; returns the numbers of the steps that are due. `Refused` if it is not
-    dead."""
+    """Start a dead run again. Returns the numbers of the steps that are due.
+
+    `Refused` if the run is not dead.
+    """
     run = await read_run(connection, id)
     if run is None:
         raise Refused(
@@ -38,22 +40,25 @@ async def retry_run(connection: Connection, id: UUID, actor: Actor) -> list[int]
     if run.state not in DEAD:
         raise Refused(f"action {id} is {run.state}: only one that failed or timed out can be tried again")
     await _refuse_without_event(connection, run)
-    after = _revive(run)
+    advance = _retry_dead_steps(run)
     steps = [
+        # Marks the step in the history as retried by an operator.
         new_step(run, replace(effect, result={"retried": True}))
-        for effect in after.effects
+        for effect in advance.effects
         if isinstance(effect, StepRecord)
     ]
-    row = {"id": id, "version": run.version, "active": Jsonb(after.active)}
+    row = {"id": id, "version": run.version, "active": Jsonb(advance.active)}
 
     async def once() -> None:
         async with connection.transaction():
+            # A one-shot schedule shows that its action failed: it is `fired` again. First, because
+            # schedules are locked before actions.
             await set_schedule_status(connection, run, "fired")
-            if (await connection.execute(statement("rules.actions/revive_action"), row)).rowcount == 0:
+            if (await connection.execute(statement("rules.actions/retry_action"), row)).rowcount == 0:
                 raise Refused(
                     f"action {id} was changed by another process at this moment", remedy="look at it again"
                 )
-            await audit(connection, actor, "retry", steps[0])
+            await audit_run(connection, actor, "retry", id, run.name, run.owner)
             await append_records(connection, NewRecords(steps=steps))
 
     await retrying(once)
@@ -71,9 +76,10 @@ async def _refuse_without_event(connection: Connection, run: ActionRun) -> None:
         ) from None
 
 
-def _revive(run: ActionRun) -> Advance:
+def _retry_dead_steps(run: ActionRun) -> Advance:
+    """`Refused` if the stored document cannot be read."""
     try:
-        return revive(run.program, run.active)
+        return retry_dead_steps(run.program, run.active)
     except (ValidationError, InvalidInput) as error:
         reason = error_text(error) if isinstance(error, ValidationError) else str(error)
         raise Refused(

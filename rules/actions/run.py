@@ -49,7 +49,7 @@ class ActionRun:
     lineage: tuple[str, ...]
     version: int
     started_at: datetime
-    at: datetime
+    read_at: datetime
     """Instant of the read, by the database's clock."""
 
     @cached_property

@@ -1,8 +1,9 @@
 """Evaluates the conditions of a rule for one input.
 
-Guarantee: only the variables that the rule reads are bound. `previous` and `rate` do not exist at
-the first arrival, and `value` does not exist while a window has no result. A condition that needs a
-missing variable is undecided, which is not an error. When a series becomes stale, `value` is its
+Guarantee: apart from `value`, and when stale `age` and `freshness`, only the variables that the rule
+reads are bound. `previous` and `rate` do not exist at the first arrival, and `value` does not exist
+while a window has no result. A condition that needs a missing variable evaluates to None
+(undecided), which is not an error. When a series becomes stale, `value` is its
 last one, `freshness` is "stale", and `previous` and `rate` do not exist.
 """
 
@@ -17,7 +18,7 @@ from rules.engine.rule import Rule
 from rules.engine.state import Track
 from rules.language.cel.condition import ConditionInput
 
-OverSeries = Arrival | WentStale
+SeriesInput = Arrival | WentStale
 
 
 def fires_on_arrival(
@@ -25,7 +26,7 @@ def fires_on_arrival(
 ) -> bool | None:
     """Whether the series fires after a datapoint; None if the conditions are undecided.
 
-    `is_open`: the series is part of an open alarm, so `clear` is evaluated instead of `fire`.
+    `is_open`: the series is part of an open alarm.
     """
     variables: dict[str, Any] = {} if value is None else {"value": value}
     is_error_expected = value is None
@@ -42,20 +43,27 @@ def fires_on_arrival(
 
 
 def fires_when_stale(rule: Rule, went_stale: WentStale, value: Value | None, is_open: bool) -> bool | None:
+    """Whether the series fires when it becomes stale; None if the conditions are undecided."""
     variables: dict[str, Any] = {
         name: read(rule, went_stale) for name, read in _READERS.items() if name in rule.names
     }
     age = went_stale.at - went_stale.last_arrival
+    # Severities keep their values; `age` and `freshness` are replaced.
     variables |= rule.constants_on_arrival | {"age": age, "freshness": "stale"}
     if value is not None:
         variables["value"] = value
+    # Rules that need a track read `previous`, `rate` or a window, which are missing here.
     return fires(rule, variables, is_open, rule.needs_track)
 
 
 def fires(
     rule: Rule, variables: ConditionInput, is_open: bool, is_error_expected: bool = False
 ) -> bool | None:
-    """Whether the rule fires; None after an error, which leaves the series as it was."""
+    """Whether the rule fires; None if the condition cannot be evaluated.
+
+    While the alarm is open, `clear` decides if the rule has one; otherwise `fire` does. After None,
+    the caller leaves the state of the series as it is.
+    """
     if not is_open or rule.clear is None:
         return rule.fire.evaluate(variables, is_error_expected)
     is_clear = rule.clear.evaluate(variables, is_error_expected)
@@ -63,9 +71,9 @@ def fires(
 
 
 def _bind_previous(arrival: Arrival, before: Track, variables: dict[str, Any]) -> bool:
-    """Bind `previous`, and `rate` if there is one; false if there is none.
+    """Bind `previous`, and `rate` if it can be computed. Returns whether `rate` was bound.
 
-    A rate needs two numbers at two instants.
+    A rate needs two numbers at two different instants.
     """
     variables["previous"] = before.value
     elapsed_s = (arrival.at - before.at).total_seconds()
@@ -75,11 +83,11 @@ def _bind_previous(arrival: Arrival, before: Track, variables: dict[str, Any]) -
     return True
 
 
-def _arrived_at(rule: Rule, input: OverSeries) -> datetime:
+def _arrived_at(rule: Rule, input: SeriesInput) -> datetime:
     return input.at if isinstance(input, Arrival) else input.last_arrival
 
 
-_READERS: dict[str, Callable[[Rule, OverSeries], object]] = {
+_READERS: dict[str, Callable[[Rule, SeriesInput], object]] = {
     "owner": lambda rule, input: input.owner,
     "key": lambda rule, input: input.key,
     "labels": lambda rule, input: rule.types.labels(input.key, input.labels),

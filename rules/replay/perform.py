@@ -107,7 +107,7 @@ def _record_or_flow(due: DueStep) -> StepResult:
     if step.branch is not None:
         return StepResult(perform_branch(due), {})
     if step.wait is not None:
-        return StepResult(outcome_of_wait(step.wait, due.entry, due.run.at), {})
+        return StepResult(outcome_of_wait(step.wait, due.entry, due.run.read_at), {})
     return StepResult(Completed(), {})
 
 

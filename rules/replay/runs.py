@@ -66,7 +66,7 @@ class SimulatedRun:
             lineage=self.lineage,
             version=1,
             started_at=self.started_at,
-            at=at,
+            read_at=at,
         )
 
 

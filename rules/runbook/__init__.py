@@ -10,7 +10,7 @@ Why pure: the performer commits the effects, rule tests and backtests collect th
 clock, no random number and no I/O: the jitter of a delay is a hash of the attempt.
 """
 
-from rules.runbook.advance import Advance, advance, revive
+from rules.runbook.advance import Advance, advance, retry_dead_steps
 from rules.runbook.backoff import delay_before
 from rules.runbook.effects import (
     AwaitedEvent,
@@ -43,5 +43,5 @@ __all__ = [
     "advance",
     "compile_runbook",
     "delay_before",
-    "revive",
+    "retry_dead_steps",
 ]

@@ -73,7 +73,7 @@ def advance(
     return result
 
 
-def revive(program: Program, active: Active) -> Advance:
+def retry_dead_steps(program: Program, active: Active) -> Advance:
     """Grant another round of attempts to every dead step. A `parallel` waits for its branches
     again."""
     result = Advance({step: dict(entry) for step, entry in active.items()})

@@ -17,7 +17,7 @@ from tocsin.core.db import Connection, statement
 from tocsin.core.metrics import format_metrics
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
-from tocsin.metrics.database_metrics import prepare, read_database_metrics
+from tocsin.metrics.database_metrics import read_database_metrics, set_session_timeout
 
 _DATA_0 = {"lane": "data", "partition": "0"}
 
@@ -159,15 +159,15 @@ async def test_actions_and_workers_are_counted(connection: Connection) -> None:
     assert samples("tocsin_actions", state="queued") == 0
     assert samples.get("tocsin_actions", state="completed") is None
     assert samples("tocsin_workers") == 1
-    assert samples("tocsin_lane_drained", **_DATA_0) == 1
-    assert samples("tocsin_lane_drained", lane="data", partition="1") == 0
+    assert samples("tocsin_lane_has_worker", **_DATA_0) == 1
+    assert samples("tocsin_lane_has_worker", lane="data", partition="1") == 0
 
 
 @pytest.mark.parametrize("figures_of", ["timers", "parked", "held", "alarms", "actions", "stale"])
 async def test_rows_that_exist_in_millions_are_found_by_an_index(
     connection: Connection, figures_of: str
 ) -> None:
-    await prepare(connection)
+    await set_session_timeout(connection)
     plan = await (
         await connection.execute(b"explain " + statement(f"tocsin.metrics/count_{figures_of}"))
     ).fetchall()

@@ -119,7 +119,7 @@ async def worker_counts(port: int, settings: Settings) -> None:
                 samples("tocsin_datapoints_total", outcome="stored") == 3
                 and samples("tocsin_external_events_total", outcome="appended") == 1
                 and samples("tocsin_workers") == 1
-                and samples("tocsin_lane_drained", lane="data", partition="0") == 1
+                and samples("tocsin_lane_has_worker", lane="data", partition="0") == 1
             ),
         ),
         "the worker stores datapoints and events",

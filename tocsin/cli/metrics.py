@@ -29,10 +29,10 @@ def metrics() -> None:
 async def _metrics() -> str:
     from tocsin.cli.session import database
     from tocsin.core.metrics import format_metrics
-    from tocsin.metrics.database_metrics import prepare, read_database_metrics
+    from tocsin.metrics.database_metrics import read_database_metrics, set_session_timeout
 
     async with database() as connection:
-        await prepare(connection)
+        await set_session_timeout(connection)
         return format_metrics([await read_database_metrics(connection)])
 
 

@@ -1,8 +1,8 @@
 """Metrics of the instance, read from Postgres: timers, the log, lanes, alarms, actions and series.
 
 Guarantee: reads only, takes no lock, and every statement walks an index for a bounded number of
-rows: a million timers cost as much as ten thousand. A combination of labels that is possible and
-has no rows is 0, so that a value that falls to zero is visible.
+rows: a million timers cost as much as ten thousand. Every possible combination of labels is
+reported, as 0 if it has no rows, so that a value that falls to zero is visible.
 
 Every process serves the same values for one instance: aggregate with `max`, never with `sum`.
 """
@@ -19,8 +19,9 @@ from schemas.values.severities import level_name, severities
 from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 from tocsin.core.metrics import Metrics
 
-# The lanes whose watermarks hold a timer kind: watchdogs are about series, sustains about both.
-_HELD_BY = (("watchdog", "data"), ("for-sustain", "data"), ("for-sustain", "record"))
+# (kind, lane): the lanes whose watermarks hold timers of a kind. Watchdogs are about series (data
+# lane). Sustains are about series or events (data or record lane).
+_KINDS_HELD_BY_LANE = (("watchdog", "data"), ("for-sustain", "data"), ("for-sustain", "record"))
 
 
 class DatabaseMetrics:
@@ -30,11 +31,11 @@ class DatabaseMetrics:
         self.metrics = Metrics()
         self._declare_timers(self.metrics)
         self._declare_log(self.metrics)
-        self._declare_work(self.metrics)
+        self._declare_lanes_and_alarms(self.metrics)
 
     def _declare_timers(self, metrics: Metrics) -> None:
         self.armed = metrics.gauge(
-            "tocsin_timers_armed", "timers that are not due; an estimate above 10,000 of a kind", "kind"
+            "tocsin_timers_armed", "timers that are not due; estimated if a kind has more than 10,000", "kind"
         )
         self.due = metrics.gauge(
             "tocsin_timers_due", "due timers, including held ones; at most 10,000", "kind"
@@ -75,7 +76,7 @@ class DatabaseMetrics:
             "1 while log and stream differ or the publisher has stopped; `tocsin doctor` has the reason",
         )
 
-    def _declare_work(self, metrics: Metrics) -> None:
+    def _declare_lanes_and_alarms(self, metrics: Metrics) -> None:
         self.position = metrics.gauge(
             "tocsin_lane_last_seq",
             "last sequence that was read from the stream of the lane",
@@ -92,8 +93,8 @@ class DatabaseMetrics:
             "tocsin_canary_failing", "1 while NATS does not accept the canaries of the partition", "partition"
         )
         self.gaps = metrics.gauge("tocsin_arrival_gaps", "arrival gaps of all partitions in the last hour")
-        self.drained = metrics.gauge(
-            "tocsin_lane_drained", "1 while a live worker reads the partition", "lane", "partition"
+        self.has_worker = metrics.gauge(
+            "tocsin_lane_has_worker", "1 while a live worker reads the partition", "lane", "partition"
         )
         self.workers = metrics.gauge("tocsin_workers", "live workers")
         self.alarms = metrics.gauge("tocsin_alarms_open", "open alarms; at most 100,000", "severity")
@@ -117,12 +118,12 @@ class DatabaseMetrics:
         for partition in lanes:
             labels = partition.lane, str(partition.partition)
             self.position.set(partition.last_seq, *labels)
-            self.drained.set(partition.holder is not None, *labels)
+            self.has_worker.set(partition.holder is not None, *labels)
             if partition.lane == "data":
                 self.canary_failing.set(partition.canary_error is not None, str(partition.partition))
             if partition.behind_s is not None:
                 self.behind.set(partition.behind_s, *labels)
-            for kind, lane in _HELD_BY:
+            for kind, lane in _KINDS_HELD_BY_LANE:
                 if lane == partition.lane:
                     self.held.set(0, kind, *labels)
                     self.held_s.set(0, kind, *labels)
@@ -140,15 +141,15 @@ class DatabaseMetrics:
         self.problem.set(report.problem is not None)
 
     def set_counts(self, alarms: dict[int, int], actions: dict[str, int], stale: int) -> None:
-        for severity in {**dict.fromkeys(severities().values(), 0), **alarms}:
+        for severity in {*severities().values(), *alarms}:
             self.alarms.set(alarms.get(severity, 0), level_name(severity))
         for state in (*ACTIVE, *DEAD):
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 
 
-async def prepare(connection: Connection) -> None:
-    """Set up a session that only reads metrics."""
+async def set_session_timeout(connection: Connection) -> None:
+    """Bound the time of each statement, so that reading metrics never keeps the server busy for long."""
     await connection.execute(statement("tocsin.metrics/set_session"))
 
 
@@ -156,11 +157,11 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     metrics = DatabaseMetrics()
     parked = dict(await fetch_all(connection, "tocsin.metrics/count_parked"))
     timers = await fetch_all(connection, "tocsin.metrics/count_timers")
-    metrics.set_timers([(*row,) for row in timers], parked)
+    metrics.set_timers(timers, parked)
     lanes = await list_lanes(connection)
     metrics.set_lanes(lanes)
     held = await fetch_all(connection, "tocsin.metrics/count_held")
-    metrics.set_held([(*row,) for row in held])
+    metrics.set_held(held)
     metrics.gaps.set((await count_recent_gaps(connection)).number)
     metrics.workers.set(len(await list_workers(connection)))
     metrics.commit_wait.set(await fetch_value(connection, "tocsin.metrics/read_commit_wait"))
@@ -180,9 +181,9 @@ async def _read_log(
     The stream check and the record lane have stored it.
     """
     reader = LogReader(connection)
-    epoch = await fetch_value(connection, "cdc/read_leader")
+    epoch = await fetch_value(connection, "clock/read_epoch")
     report = await read_report(connection)
-    read = max((partition.last_seq for partition in lanes if partition.lane == "record"), default=0)
-    published = max(report.last_seq or 0, read)
+    last_read_seq = max((partition.last_seq for partition in lanes if partition.lane == "record"), default=0)
+    published = max(report.last_seq or 0, last_read_seq)
     lag_s = await reader.lag_s(published)
     metrics.set_log(epoch, await reader.head(), published, lag_s, report)

@@ -25,7 +25,7 @@ from tocsin.core.errors import TocsinError
 from tocsin.core.metrics import Metrics, format_metrics
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
-from tocsin.metrics.database_metrics import prepare, read_database_metrics
+from tocsin.metrics.database_metrics import read_database_metrics, set_session_timeout
 
 _log = structlog.get_logger()
 _INTERVAL_S = 1.0
@@ -109,7 +109,7 @@ class Exposition:
         try:
             if self._connection is None:
                 self._connection = await connect_service(self._settings, "metrics")
-                await prepare(self._connection)
+                await set_session_timeout(self._connection)
             began_s = time.monotonic()
             self._database = await read_database_metrics(self._connection)
         except Exception as error:

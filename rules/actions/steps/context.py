@@ -16,18 +16,21 @@ from tocsin.core.settings import Settings
 
 
 class OpenSession(Protocol):
-    """Opens a Postgres session for the length of a block: `async with sessions() as connection`."""
+    """Opens a Postgres session for the length of a block: `async with open_session() as connection`."""
 
     def __call__(self) -> AbstractAsyncContextManager[Connection]: ...
 
 
 @dataclass(frozen=True)
 class StepContext:
-    """The performer creates it when it has connected. All steps share it."""
+    """The settings and connections that every step may use.
+
+    The performer creates it once it is connected, and all steps share it.
+    """
 
     settings: Settings
     nats: Client
-    sessions: OpenSession
+    open_session: OpenSession
     egress: Egress
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""

@@ -1,8 +1,9 @@
 """Steps `webhook`, `slack`, `email`, `apprise` and `channel`: send a message to an outside service.
 
 Guarantee: the message passes the egress guard and carries the step's idempotency key. A rejection
-that would be repeated is a permanent failure. Any other failure is retried, and not before the time
-that the service asked for.
+that a retry would meet again (HTTP status 4xx other than 408, 425 or 429, SMTP answer 5xx) is a
+permanent failure. Any other failure is retried, not before the time in `Retry-After` if the service
+sent one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from schemas.documents.targets import Target
 
 async def perform_delivery(step: DueStep, context: StepContext) -> Outcome:
     """`webhook`, `slack`, `email` or `apprise`: the step has its own target."""
+    # The key of the step is its kind.
     target = getattr(step.document, step.kind)
     return await _send(step, context, target, message_of(step, target))
 
@@ -27,12 +29,12 @@ async def perform_delivery(step: DueStep, context: StepContext) -> Outcome:
 async def perform_channel(step: DueStep, context: StepContext) -> Outcome:
     document = step.document.channel
     assert isinstance(document, ChannelStep)
-    return await send_through(step, context, document.name, message_of(step, document))
+    return await send_through_channel(step, context, document.name, message_of(step, document))
 
 
-async def send_through(step: DueStep, context: StepContext, name: str, message: Message) -> Outcome:
-    """Send a message through a channel as it is configured now."""
-    async with context.sessions() as connection:
+async def send_through_channel(step: DueStep, context: StepContext, name: str, message: Message) -> Outcome:
+    """Send a message through a channel as it is configured now. Steps `channel` and `digest` use it."""
+    async with context.open_session() as connection:
         channel = await read_channel(connection, name)
     if not channel.enabled:
         return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
@@ -43,7 +45,7 @@ async def send_through(step: DueStep, context: StepContext, name: str, message: 
 
 
 async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
-    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.at)
+    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.read_at)
     text = delivery.text[:MAX_TEXT_LENGTH]
     if delivery.state == "delivered":
         return Completed({**delivery.result, "text": text, "sent": True})

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
-from rules.actions.steps.deliver import send_through
+from rules.actions.steps.deliver import send_through_channel
 from rules.actions.steps.digest_message import digest_message
 from rules.actions.steps.due_step import DueStep
 from rules.runbook import Completed, Outcome
@@ -32,12 +32,12 @@ _MAX_ANSWER_LENGTH = 50_000
 async def perform_digest(step: DueStep, context: StepContext) -> Outcome:
     digest = step.document.digest
     assert digest is not None
-    async with context.sessions() as connection:
+    async with context.open_session() as connection:
         results = await read_digest(connection, step.run, digest)
     message = digest_message(step, digest, results)
     counts = results["counts"]
     if digest.channel is not None:
-        outcome = await send_through(step, context, digest.channel, message)
+        outcome = await send_through_channel(step, context, digest.channel, message)
         return Completed({**outcome.answer, "counts": counts}) if isinstance(outcome, Completed) else outcome
     answer = {"subject": message.subject_line, "text": message.text[:_MAX_ANSWER_LENGTH], "counts": counts}
     if message.html:

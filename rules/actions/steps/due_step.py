@@ -57,7 +57,7 @@ class DueStep:
             "alarm": self.facts.alarm,
             "answers": self.run.answers,
             "events": list(self.facts.events),
-            "now": self.run.at,
+            "now": self.run.read_at,
         }
 
     @property

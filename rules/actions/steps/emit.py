@@ -36,7 +36,7 @@ def perform_emit(step: DueStep) -> Outcome:
     event = NewEvent(
         # Derived from the step, so that a second attempt appends the same event.
         id=uuid.uuid5(run.id, f"emit/{step.node.number}"),
-        ts=run.at,
+        ts=run.read_at,
         origin="caused",
         type=emit.type,
         payload=payload,

@@ -54,7 +54,7 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
         "Tocsin-Report": report_subject(context.settings.subjects, step.run.id, number),
     }
     subject = await _send(step, context, dispatch, headers)
-    return Paused(step.run.at + dispatch.within, answer={"subject": subject})
+    return Paused(step.run.read_at + dispatch.within, answer={"subject": subject})
 
 
 def outcome_of_report(report: dict[str, Any]) -> Outcome:

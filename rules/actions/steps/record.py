@@ -47,7 +47,7 @@ async def send_datapoints(
             f"the owner {owner[:40]!r} of the datapoint is empty or too long",
             remedy=f"give 1 to {MAX_OWNER_LENGTH} characters",
         )
-    ts = instant_text(step.run.at)
+    ts = instant_text(step.run.read_at)
     try:
         batch = [{"key": check_key(key), "value": value, "ts": ts} for key, value in values.items()]
     except ValueError as error:

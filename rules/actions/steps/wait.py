@@ -17,10 +17,10 @@ _EVENT_FIELDS = ("id", "type", "owner", "schedule", "rule", "payload")
 
 async def perform_wait(step: DueStep, context: StepContext) -> Outcome:
     assert step.document.wait is not None
-    outcome = outcome_of_wait(step.document.wait, step.entry, step.run.at)
+    outcome = outcome_of_wait(step.document.wait, step.entry, step.run.read_at)
     if "met" not in step.entry or not isinstance(outcome, Completed):
         return outcome
-    async with context.sessions() as connection:
+    async with context.open_session() as connection:
         event = await read_event(connection, step.entry["met"])
     if event is None:
         return Completed({**outcome.answer, "event": {}})

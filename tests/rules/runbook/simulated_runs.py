@@ -22,7 +22,7 @@ from rules.runbook import (
     WaitTimer,
     advance,
     compile_runbook,
-    revive,
+    retry_dead_steps,
 )
 from rules.runbook.wait import outcome_of_wait
 from schemas.documents.action import ActionDocument
@@ -96,7 +96,7 @@ class Simulation:
 
     def retry(self) -> Simulation:
         """Retry a dead run, as an operator does."""
-        self._take(revive(self.program, self.active))
+        self._take(retry_dead_steps(self.program, self.active))
         self._perform()
         return self
 

@@ -25,7 +25,7 @@ from rules.runbook import (
     advance,
     compile_runbook,
     delay_before,
-    revive,
+    retry_dead_steps,
 )
 from rules.runbook.program import MAX_NESTING, MAX_NODES
 from schemas.documents.action import ActionDocument
@@ -156,12 +156,12 @@ def test_every_runbook_ends_and_joins_once_in_any_order_of_outcomes(
 
 @settings(max_examples=75)
 @given(steps_of, st.data())
-def test_a_dead_runbook_that_is_revived_ends_again(steps: list[Any], data: st.DataObject) -> None:
+def test_a_dead_runbook_that_is_retried_ends_again(steps: list[Any], data: st.DataObject) -> None:
     machine = Machine(program_of(*steps))
     run(data, machine)
     if machine.finished[-1].state == "completed":
         return
-    after = revive(machine.program, machine.active)
+    after = retry_dead_steps(machine.program, machine.active)
     assert after.effects
     assert all(isinstance(effect, StepRecord) and effect.state == "due" for effect in after.effects)
     machine.take(after)

@@ -1,4 +1,4 @@
-"""The checks of `tocsin doctor`, from facts to findings. No I/O, except in `import_names`.
+"""The checks of `tocsin doctor`, from facts to findings. No I/O, except in `check_import_names`.
 
 Guarantee: each red finding has a remedy. The limits are generous, because a busy machine is not a
 broken one.
@@ -60,7 +60,7 @@ def failed(subject: str, error: TocsinError) -> Finding:
     return Finding("red", subject, error.message, error.remedy or _READ_LOG)
 
 
-def import_names(version: str) -> list[Finding]:
+def check_import_names(version: str) -> list[Finding]:
     running = Finding("ok", "tocsin", version)
     try:
         refuse_shadowed_names()
@@ -79,7 +79,7 @@ def system_tz_version(path: Path = _SYSTEM_TZ) -> str | None:
     return first[-1] if first[:2] == ["#", "version"] else None
 
 
-def tz_data(wheel: str, system: str | None) -> Finding:
+def check_tz_data(wheel: str, system: str | None) -> Finding:
     if system is None or system == wheel:
         return Finding("ok", "tz data", f"{wheel}, from the tzdata package")
     return Finding(
@@ -87,7 +87,7 @@ def tz_data(wheel: str, system: str | None) -> Finding:
     )
 
 
-def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> Finding:
+def check_clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> Finding:
     """The database read its clock at some moment of the round trip, so the offset is only known to that."""
     offset = database - host
     side = "ahead of" if offset > timedelta(0) else "behind"
@@ -103,7 +103,7 @@ def clock_offset(host: datetime, database: datetime, round_trip: timedelta) -> F
     )
 
 
-def commits(waited_s: float) -> list[Finding]:
+def check_commits(waited_s: float) -> list[Finding]:
     """Commits that wait for a synchronous standby: everything that writes waits with them."""
     if waited_s <= _COMMIT_WAIT_S:
         return []
@@ -125,7 +125,7 @@ def explained(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def leader(role: str, holder: str | None, detail: str, sessions: int = 0) -> Finding:
+def check_leader(role: str, holder: str | None, detail: str, sessions: int = 0) -> Finding:
     """`sessions` is the number of sessions that services of this role have in Postgres."""
     if holder is None:
         if sessions:
@@ -139,7 +139,7 @@ def leader(role: str, holder: str | None, detail: str, sessions: int = 0) -> Fin
     return Finding("ok", role, f"led by {holder}{detail}")
 
 
-def log_lag(head: int, last: int | None, stream: str) -> Finding:
+def check_log_lag(head: int, last: int | None, stream: str) -> Finding:
     if last is None:
         if head == 0:
             return Finding("info", "log", f"empty; the stream {stream!r} does not exist yet")
@@ -163,7 +163,7 @@ def log_lag(head: int, last: int | None, stream: str) -> Finding:
     return Finding("ok", "log", text)
 
 
-def stream_check(report: PublisherReport, longest_age: timedelta) -> Finding:
+def check_stream(report: PublisherReport, longest_age: timedelta) -> Finding:
     """The last report of the publisher about log and stream. It is in the database, so this needs no NATS."""
     if report.problem is not None and report.since is not None:
         text = f"{report.problem} since {utc_text(report.since)}: {report.detail or 'no details'}"
@@ -176,7 +176,7 @@ def stream_check(report: PublisherReport, longest_age: timedelta) -> Finding:
     return Finding("ok", "stream check", text)
 
 
-def log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
+def check_log_gaps(gaps: Sequence[Gap]) -> list[Finding]:
     if not gaps:
         return []
     last = gaps[-1]
@@ -211,7 +211,7 @@ class Workers(NamedTuple):
         return Finding("red", subject, text, remedy)
 
 
-def worker_problems(problems: Sequence[WorkerProblem]) -> list[Finding]:
+def check_worker_problems(problems: Sequence[WorkerProblem]) -> list[Finding]:
     """Workers that run while a part of them, or a partition, waits."""
     return [
         Finding("red", "worker", f"{problem.worker}: {problem.reason}", problem.remedy or _READ_LOG)
@@ -219,7 +219,7 @@ def worker_problems(problems: Sequence[WorkerProblem]) -> list[Finding]:
     ]
 
 
-def failing_timers(count: int, more: bool, error: str | None) -> list[Finding]:
+def check_failing_timers(count: int, more: bool, error: str | None) -> list[Finding]:
     """Timers that failed and are retried. They are not parked while they fail in the same way."""
     if not count:
         return []
@@ -229,7 +229,7 @@ def failing_timers(count: int, more: bool, error: str | None) -> list[Finding]:
     return [Finding("red", "timers", text, "remove the cause, or read the log of the clock")]
 
 
-def worker_lag(
+def check_worker_lag(
     purpose: str, pending: int | None, unacknowledged: int, workers: Workers | None = None
 ) -> Finding:
     subject = f"worker {purpose}"
@@ -241,7 +241,7 @@ def worker_lag(
     return Finding("ok", subject, text)
 
 
-def lane(
+def check_lane(
     name: str, partitions: Sequence[PartitionStatus], waiting: int | None, workers: Workers | None = None
 ) -> Finding:
     """`waiting` is the number of messages that are not read yet, if it is known."""
@@ -278,7 +278,7 @@ def _lacks_canaries(partition: PartitionStatus) -> bool:
     return partition.canary_error is not None and is_late
 
 
-def arrival_gaps(gaps: RecentGaps) -> Finding:
+def check_arrival_gaps(gaps: RecentGaps) -> Finding:
     """Times in which no message arrived in a partition of the data stream."""
     if gaps.last_began_at is None or gaps.last_ended_at is None:
         return Finding("ok", "arrival gaps", "none in the last hour")
@@ -290,7 +290,7 @@ def arrival_gaps(gaps: RecentGaps) -> Finding:
     return Finding("info", "arrival gaps", text)
 
 
-def held_timers(partitions: Sequence[HeldTimers]) -> Finding:
+def check_held_timers(partitions: Sequence[HeldTimers]) -> Finding:
     """Timers that wait until the watermark of their partition has passed their deadline."""
     if not partitions:
         return Finding("ok", "held timers", "none")
@@ -304,7 +304,7 @@ def held_timers(partitions: Sequence[HeldTimers]) -> Finding:
     return Finding("ok", "held timers", text)
 
 
-def dead_runs(count: int, newest_at: datetime | None) -> Finding:
+def check_dead_runs(count: int, newest_at: datetime | None) -> Finding:
     """Runs that died within the last day and were not retried."""
     if not count or newest_at is None:
         return Finding("ok", "actions", "no run died within the last day")
@@ -316,7 +316,7 @@ def dead_runs(count: int, newest_at: datetime | None) -> Finding:
     )
 
 
-def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
+def check_retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     """`ages` is the retention of each kind of data, in days."""
     kept = ", ".join(f"{what} {days:g} days" for what, days in ages.items())
     if last.began_at is None:
@@ -344,7 +344,9 @@ def retention(last: PruneReport, ages: Mapping[str, float]) -> Finding:
     return Finding("ok", "retention", text)
 
 
-def timers(parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime) -> list[Finding]:
+def check_timers(
+    parked: Sequence[str], more: bool, oldest_due: datetime | None, now: datetime
+) -> list[Finding]:
     findings = []
     if parked:
         count = f"{len(parked)}{' or more' if more else ''}"

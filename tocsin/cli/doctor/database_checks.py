@@ -16,18 +16,18 @@ from rules.lanes.status import count_recent_gaps, list_worker_problems
 from timers.working_set import database_now, list_timers
 from tocsin.cli.doctor.checks import (
     Finding,
-    arrival_gaps,
-    clock_offset,
-    commits,
-    dead_runs,
+    check_arrival_gaps,
+    check_clock_offset,
+    check_commits,
+    check_dead_runs,
+    check_failing_timers,
+    check_held_timers,
+    check_log_gaps,
+    check_retention,
+    check_stream,
+    check_timers,
+    check_worker_problems,
     failed,
-    failing_timers,
-    held_timers,
-    log_gaps,
-    retention,
-    stream_check,
-    timers,
-    worker_problems,
 )
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
 from tocsin.core.errors import TocsinError
@@ -51,25 +51,25 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     asked_s = time.monotonic()
     now = await database_now(connection)
     host = wall_now()
-    findings.append(clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
-    findings += commits(float(await fetch_value(connection, "tocsin.metrics/read_commit_wait")))
+    findings.append(check_clock_offset(host, now, timedelta(seconds=time.monotonic() - asked_s)))
+    findings += check_commits(float(await fetch_value(connection, "tocsin.metrics/read_commit_wait")))
     parked = await list_timers(connection, parked=True, limit=_MAX_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
     row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
-    findings += timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
+    findings += check_timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
     lost = await fetch_all(connection, "tocsin.cli/list_schedules_without_tick", {"limit": _LOST_SHOWN})
     findings += _schedules_without_tick([name for (name,) in lost], len(lost) == _LOST_SHOWN)
     failing = await fetch_all(connection, "tocsin.cli/list_failing_timers", {"limit": _FAILING_SHOWN})
     first_error = failing[0][0] if failing else None
-    findings += failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
-    findings += worker_problems(await list_worker_problems(connection))
-    findings.append(dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
-    findings.append(held_timers(await read_held_timers(connection)))
-    findings.append(arrival_gaps(await count_recent_gaps(connection)))
-    findings.append(retention(await read_prune_report(connection), _ages(settings)))
+    findings += check_failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
+    findings += check_worker_problems(await list_worker_problems(connection))
+    findings.append(check_dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
+    findings.append(check_held_timers(await read_held_timers(connection)))
+    findings.append(check_arrival_gaps(await count_recent_gaps(connection)))
+    findings.append(check_retention(await read_prune_report(connection), _ages(settings)))
     oldest_check = max(_OLDEST_CHECK, timedelta(seconds=3 * settings.cdc_check_s))
-    findings.append(stream_check(await read_report(connection), oldest_check))
-    return findings + log_gaps(await LogReader(connection).gaps())
+    findings.append(check_stream(await read_report(connection), oldest_check))
+    return findings + check_log_gaps(await LogReader(connection).gaps())
 
 
 def _schedules_without_tick(names: list[str], more: bool) -> list[Finding]:

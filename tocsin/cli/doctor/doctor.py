@@ -56,10 +56,10 @@ def _local_checks() -> list[Finding]:
     from importlib.metadata import version
 
     from timers.recurrence.zones import tz_version
-    from tocsin.cli.doctor.checks import import_names, system_tz_version, tz_data
+    from tocsin.cli.doctor.checks import check_import_names, system_tz_version
 
     return [
-        *import_names(f"{version('tocsin')} on python {platform.python_version()}"),
+        *check_import_names(f"{version('tocsin')} on python {platform.python_version()}"),
         tz_data(tz_version(), system_tz_version()),
     ]
 

@@ -16,12 +16,12 @@ from rules.lanes.status import list_lanes, list_worker_problems, list_workers
 from tocsin.cli.doctor.checks import (
     Finding,
     Workers,
-    lane,
-    leader,
-    log_lag,
-    worker_lag,
+    check_lane,
+    check_leader,
+    check_log_lag,
+    check_worker_lag,
 )
-from tocsin.cli.doctor.stream_findings import dead_letters, jetstream_failed, replicas
+from tocsin.cli.doctor.stream_findings import check_dead_letters, check_replicas, jetstream_failed
 from tocsin.cli.output import utc_text
 from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import TocsinError
@@ -30,12 +30,14 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import find
 
 _TIMEOUT_S = 3.0
-# The durable consumers that workers share: on the record stream, and on the queue of events.
-_PERFORM = "actions"
-_INGEST = "events"
+# The durable consumers that all workers share: action steps of the record stream, and external events
+# of the ingest stream.
+_ACTION_CONSUMER = "actions"
+_EVENT_CONSUMER = "events"
 
 
 async def check_nats(bus: Client, settings: Settings, connection: Connection | None) -> list[Finding]:
+    """Check NATS and, if `connection` is given and migrated, compare it with Postgres."""
     js = bus.jetstream(timeout=_TIMEOUT_S)
     address = bus.connected_url.netloc.rpartition("@")[2] if bus.connected_url else "?"
     findings = [Finding("ok", "nats", f"{_version(bus)} at {address}")]
@@ -56,14 +58,16 @@ async def _jetstream_checks(
         workers = Workers(
             await list_workers(connection), await list_worker_problems(connection), sessions.get("worker", 0)
         )
-        findings += await _log_checks(js, bus, settings, connection, workers, sessions.get("clock", 0))
-    findings.append(leader("cdc", await current_holder(bus, settings, "cdc"), "", sessions.get("cdc", 0)))
-    findings.append(await _consumer_check(js, "perform", settings.stream, _PERFORM, workers))
-    findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _INGEST, workers))
+        findings += await _database_checks(js, bus, settings, connection, workers, sessions.get("clock", 0))
+    findings.append(
+        check_leader("cdc", await current_holder(bus, settings, "cdc"), "", sessions.get("cdc", 0))
+    )
+    findings.append(await _consumer_check(js, "perform", settings.stream, _ACTION_CONSUMER, workers))
+    findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _EVENT_CONSUMER, workers))
     findings += await _replica_checks(js, settings)
     newest = await read_dead_letters(js, settings, None, 1)
     newest_at = parse_instant(newest[0]["at"]) if newest else None
-    findings.append(dead_letters(await count_dead_letters(js, settings), newest_at, wall_now()))
+    findings.append(check_dead_letters(await count_dead_letters(js, settings), newest_at, wall_now()))
     return findings
 
 
@@ -75,7 +79,7 @@ async def _replica_checks(js: JetStreamContext, settings: Settings) -> list[Find
     streams = {name: await find(js, name) for name in names}
     found = {name: info for name, info in streams.items() if info is not None}
     is_clustered = any(info.cluster is not None and info.cluster.name for info in found.values())
-    return replicas({name: info.config.num_replicas or 1 for name, info in found.items()}, is_clustered)
+    return check_replicas({name: info.config.num_replicas or 1 for name, info in found.items()}, is_clustered)
 
 
 async def _consumer_check(
@@ -84,8 +88,8 @@ async def _consumer_check(
     try:
         info = await js.consumer_info(stream, consumer)
     except NotFoundError:
-        return worker_lag(purpose, None, 0, workers)
-    return worker_lag(purpose, info.num_pending, info.num_ack_pending or 0, workers)
+        return check_worker_lag(purpose, None, 0, workers)
+    return check_worker_lag(purpose, info.num_pending, info.num_ack_pending or 0, workers)
 
 
 def _version(bus: Client) -> str:
@@ -93,7 +97,7 @@ def _version(bus: Client) -> str:
     return f"{version.major}.{version.minor}.{version.patch}"
 
 
-async def _log_checks(
+async def _database_checks(
     js: JetStreamContext,
     bus: Client,
     settings: Settings,
@@ -101,7 +105,9 @@ async def _log_checks(
     workers: Workers,
     clock_sessions: int,
 ) -> list[Finding]:
-    # The stream is read before the head: a commit between the two must not look like a stream ahead.
+    """The checks that compare NATS with Postgres."""
+    # The stream is read before the head. In the other order, a record that is committed and
+    # published in between would look like a stream that is ahead of the log.
     try:
         last = int((await js.stream_info(settings.stream)).state.last_seq)
     except NotFoundError:
@@ -113,8 +119,8 @@ async def _log_checks(
     holder = await current_holder(bus, settings, "clock")
     since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
     return [
-        leader("clock", holder, f", epoch {epoch}{since}", clock_sessions),
-        log_lag(head, last, settings.stream),
+        check_leader("clock", holder, f", epoch {epoch}{since}", clock_sessions),
+        check_log_lag(head, last, settings.stream),
         *await _lane_checks(js, settings, connection, head, workers),
     ]
 
@@ -129,11 +135,10 @@ async def _lane_checks(
         waiting = sum(info.num_pending or 0 for info in await js.consumers_info(settings.data_stream))
     except NotFoundError:
         waiting = None
+    unread = max((head - partition.last_seq for partition in record), default=None)
     return [
-        lane(
-            "record", record, max((head - partition.last_seq for partition in record), default=None), workers
-        ),
-        lane("data", data, waiting, workers),
+        check_lane("record", record, unread, workers),
+        check_lane("data", data, waiting, workers),
     ]
 
 

@@ -26,7 +26,7 @@ def jetstream_failed(error: Exception) -> Finding:
     return Finding("red", "jetstream", "it does not answer", remedy)
 
 
-def replicas(counts: Mapping[str, int], is_clustered: bool) -> list[Finding]:
+def check_replicas(counts: Mapping[str, int], is_clustered: bool) -> list[Finding]:
     """The number of replicas of each stream. On a cluster, one replica is lost with its server."""
     if not counts:
         return []
@@ -42,7 +42,7 @@ def replicas(counts: Mapping[str, int], is_clustered: bool) -> list[Finding]:
     return [Finding("ok", "replicas", listed)]
 
 
-def dead_letters(counts: Mapping[str, int], newest_at: datetime | None, now: datetime) -> Finding:
+def check_dead_letters(counts: Mapping[str, int], newest_at: datetime | None, now: datetime) -> Finding:
     """`newest_at` is when the message of the newest dead letter arrived."""
     if not counts:
         return Finding("ok", "dead letters", "none")
