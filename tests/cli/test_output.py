@@ -46,7 +46,8 @@ def test_a_pending_time_in_the_past_is_due_now() -> None:
 
 
 def test_a_past_time_never_lies_ahead() -> None:
-    assert [since_text(timedelta(seconds=seconds)) for seconds in (-8, -0.5, 0.2)] == [
+    now = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
+    assert [since_text(now + timedelta(seconds=seconds), now) for seconds in (-8, -0.5, 0.2)] == [
         "8s ago",
         "just now",
         "just now",

@@ -21,15 +21,21 @@ from tocsin.cli.up import up
 Command = Callable[..., None]
 
 
-def _family(alone: Command | str, subcommands: dict[str, Command]) -> typer.Typer:
-    """A command with subcommands. Alone it runs a command, or prints help with this summary."""
-    if isinstance(alone, str):
-        family = typer.Typer(cls=Group, help=alone, no_args_is_help=True, rich_markup_mode=None)
+def _group(without_subcommand: Command | str, subcommands: dict[str, Command]) -> typer.Typer:
+    """A command with subcommands.
+
+    Without a subcommand it runs `without_subcommand`, or, if that is a text, prints help with this
+    text as the summary.
+    """
+    if isinstance(without_subcommand, str):
+        group = typer.Typer(cls=Group, help=without_subcommand, no_args_is_help=True, rich_markup_mode=None)
     else:
-        family = typer.Typer(cls=Group, callback=alone, invoke_without_command=True, rich_markup_mode=None)
+        group = typer.Typer(
+            cls=Group, callback=without_subcommand, invoke_without_command=True, rich_markup_mode=None
+        )
     for name, command in subcommands.items():
-        family.command(name)(command)
-    return family
+        group.command(name)(command)
+    return group
 
 
 SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
@@ -40,36 +46,36 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "test": test.run_tests,
         "schema": schema.schema,
         "rules": rules.rules,
-        "channels": _family(channels.channels, {"test": channels.send_test_message}),
+        "channels": _group(channels.channels, {"test": channels.send_test_message}),
         "backtest": backtest.backtest,
         "export": export.export,
         "next": next.next_times,
         "parse-time": parse_time.parse_time,
     },
-    "Look": {
+    "Inspect": {
         "alarms": alarms.alarms,
         "series": series.series,
         "health": health.health,
         "schedules": schedules.schedules,
         "upcoming": upcoming.upcoming,
-        "timers": _family(timers.timers, {"retry": timers.retry}),
+        "timers": _group(timers.timers, {"retry": timers.retry}),
         "events": events.events,
         "tail": tail.tail,
-        "actions": _family(
+        "actions": _group(
             actions.actions, {"show": actions.show, "retry": actions.retry, "cancel": actions.cancel}
         ),
         "history": history.history,
         "stats": stats.stats,
         "explain": explain.explain,
         "audit": audit.audit,
-        "dead-letters": _family(dead_letters.dead_letters, {"retry": dead_letters.retry}),
+        "dead-letters": _group(dead_letters.dead_letters, {"retry": dead_letters.retry}),
     },
-    "Act": {
+    "Change": {
         "ack": ack.ack,
         "snooze": snooze.snooze,
         "send": send.send,
         "emit": emit.emit,
-        "schedule": _family(
+        "schedule": _group(
             "Add, show, pause, resume, run or cancel one schedule.",
             {
                 "add": add.add,
@@ -88,7 +94,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "doctor": doctor.doctor,
         "metrics": metrics.metrics,
         "prune": prune.prune,
-        "cdc": _family(
+        "cdc": _group(
             "Compare the record log with the record stream, and repair them.",
             {
                 "status": status.status,
@@ -138,10 +144,12 @@ def _options(
     pass
 
 
+# `Group` reads the section of a command from `rich_help_panel`, although rich is off.
 for section, commands in SECTIONS.items():
     for name, command in commands.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=section)
         else:
+            # `send` accepts a negative value such as `-5`.
             cls = send.SendCommand if command is send.send else None
             app.command(name, cls=cls, rich_help_panel=section)(command)

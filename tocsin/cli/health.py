@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 import typer
 
@@ -11,11 +11,9 @@ from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, since_text
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
-_MAX_SHOWN = 3
-_LATE = timedelta(seconds=5)
+_MAX_SHOWN_MEMBERS = 3
+# A system that waits longer than this for workers is reported as late.
+_LATE_AFTER = timedelta(seconds=5)
 
 
 def health(as_json: Json = False) -> None:
@@ -39,19 +37,21 @@ def health(as_json: Json = False) -> None:
                 row["system"],
                 row["health"],
                 row["reason"] or "",
-                "" if row["since"] is None else since_text(row["since"] - now),
+                "" if row["since"] is None else since_text(row["since"], now),
                 _members_text(row),
             )
             for row in rows
         ),
     )
-    late = [row["system"] for row in rows if row["waiting_since"] and now - row["waiting_since"] > _LATE]
+    late = [
+        row["system"] for row in rows if row["waiting_since"] and now - row["waiting_since"] > _LATE_AFTER
+    ]
     if late:
         typer.echo(f"{', '.join(late)}: health is late, because workers are behind: see `tocsin doctor`")
 
 
 def _members_text(row: dict[str, Any]) -> str:
-    """The members that are not ok, the worst first."""
+    """The members that are not ok, at most three, as the query orders them (the worst first)."""
     unhealthy = [
         f"{member['key'] or member['type']} of {member['owner']}: {member['condition']}"
         + ("" if member["required"] else " (optional)")
@@ -59,8 +59,8 @@ def _members_text(row: dict[str, Any]) -> str:
     ]
     if not unhealthy:
         return f"all {row['members']} ok"
-    more = f", and {len(unhealthy) - _MAX_SHOWN} more" if len(unhealthy) > _MAX_SHOWN else ""
-    return ", ".join(unhealthy[:_MAX_SHOWN]) + more
+    more = f", and {len(unhealthy) - _MAX_SHOWN_MEMBERS} more" if len(unhealthy) > _MAX_SHOWN_MEMBERS else ""
+    return ", ".join(unhealthy[:_MAX_SHOWN_MEMBERS]) + more
 
 
 async def _health() -> tuple[datetime, list[dict[str, Any]]]:

@@ -88,9 +88,9 @@ def due_text(distance: timedelta) -> str:
     return countdown(distance) if distance >= timedelta(0) else "due now"
 
 
-def since_text(distance: timedelta) -> str:
+def since_text(then: datetime, now: datetime) -> str:
     """`8s ago`; `just now` also where two clocks disagree and the instant seems to lie ahead."""
-    return countdown(distance) if distance <= timedelta(seconds=-1) else "just now"
+    return countdown(then - now) if now - then >= timedelta(seconds=1) else "just now"
 
 
 def duration_text(duration: timedelta) -> str:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 def series(
     owner: OnlyOwner = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="Only of this key, or a pattern such as dsp.* or dsp.**.")
+        str | None,
+        typer.Option("--key", help="Only series with this key, or a pattern such as dsp.* or dsp.**."),
     ] = None,
-    type: Annotated[str | None, typer.Option("--type", help="Only of this datapoint_type.")] = None,
+    type: Annotated[str | None, typer.Option("--type", help="Only series of this datapoint_type.")] = None,
     stale: Annotated[bool, typer.Option("--stale", help="Only stale series.")] = False,
     unknown: Annotated[
         bool, typer.Option("--unknown", help="Only expected series that have never sent a datapoint.")
@@ -50,8 +51,8 @@ def series(
     elif unknown:
         _print_unknown(rows)
     elif not rows:
-        is_any = not (owner or key or type or stale)
-        typer.echo("no datapoint has arrived yet" if is_any else "no series match")
+        is_unfiltered = not (owner or key or type or stale)
+        typer.echo("no datapoint has arrived yet" if is_unfiltered else "no series match")
     else:
         _print_series(rows, now)
 
@@ -75,7 +76,7 @@ def _print_series(rows: list[dict[str, Any]], now: datetime) -> None:
                 row["key"],
                 json_text(row["value"]),
                 utc_text(row["ts"]),
-                since_text(row["arrived_at"] - now),
+                since_text(row["arrived_at"], now),
                 row["freshness"],
                 "" if row["deadline"] is None else countdown(row["deadline"] - now),
                 row["cause"] or "",

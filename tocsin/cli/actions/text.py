@@ -52,7 +52,7 @@ def print_runs(rows: list[dict[str, Any]], now: datetime, nothing: str) -> None:
                 title(row["owner"], row["name"]),
                 row["state"],
                 row["rule"],
-                since_text(row["started_at"] - now),
+                since_text(row["started_at"], now),
                 _duration(row),
                 str(row["attempts"]),
                 shortened(row["error"] or "", _MAX_LENGTH),

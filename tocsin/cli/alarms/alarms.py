@@ -58,7 +58,7 @@ def alarms(
                 _state_text(row, now),
                 row["event_rule"],
                 row["owner"],
-                since_text(row["since"] - now),
+                since_text(row["since"], now),
                 str(row["payload"].get("message", "")),
             )
             for row in rows

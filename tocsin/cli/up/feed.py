@@ -1,5 +1,4 @@
-"""Feeds the screen of `up`: records from the stream, coming fires and open alarms from the
-database.
+"""Feeds the screen of `tocsin up`: records of the stream, coming fires and open alarms.
 
 Guarantee: each record after the head at the start reaches the screen once, in order, even if a
 server restarts meanwhile, because the position in the stream is kept here. A message that is not a
@@ -35,7 +34,7 @@ from tocsin.core.service import Service
 from tocsin.core.settings import Settings
 
 _FRAME_S = 0.25
-_FRAMES_PER_READING = 4
+_FRAMES_PER_QUERY = 4
 _MAX_COUNTED = 1000
 
 
@@ -60,9 +59,9 @@ class Feed:
     async def _show_message(self, connection: Connection, seq: int, data: bytes) -> None:
         try:
             record = Record(seq, json.loads(data))
-            await self._learn_zone(connection, record)
-            await self._learn_steps(connection, record)
-            line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step)
+            await self._cache_timezone(connection, record)
+            await self._cache_step_names(connection, record)
+            line = line_of(record, lambda owner, name: self._zones.get((owner, name), "UTC"), self._step_name)
         except NOT_A_RECORD_ERRORS:
             line = foreign_line(seq, data)
         if line is not None:
@@ -74,7 +73,7 @@ class Feed:
         async with open_session(self._settings, "up") as connection:
             frame = 0
             while True:
-                if frame % _FRAMES_PER_READING == 0:
+                if frame % _FRAMES_PER_QUERY == 0:
                     await self._read_state(connection, time)
                 frame += 1
                 self._state.now = time.now()
@@ -100,29 +99,35 @@ class Feed:
             await list_schedules(connection, status="paused", limit=_MAX_COUNTED)
         )
 
-    async def _learn_zone(self, connection: Connection, record: Record) -> None:
-        if record.key[1] and record.key not in self._zones:
-            row = await find_schedule(connection, *record.key)
-            self._zones[record.key] = "UTC" if row is None else tz_of(row)
+    async def _cache_timezone(self, connection: Connection, record: Record) -> None:
+        key = record.schedule_key
+        _, schedule = key
+        if schedule and key not in self._zones:
+            row = await find_schedule(connection, *key)
+            self._zones[key] = "UTC" if row is None else tz_of(row)
 
-    async def _learn_steps(self, connection: Connection, record: Record) -> None:
-        """Read the step names of each action once per rule set. An action of one step needs no name."""
+    async def _cache_step_names(self, connection: Connection, record: Record) -> None:
+        """Read the step names of each action once per rule set.
+
+        The step of an action with only one step is not named in the line.
+        """
         if record.body["type"] == "rules-applied":
             self._steps.clear()
         action = str(record.body.get("action", ""))
         if not record.is_event and action not in self._steps:
             try:
                 row = await find_run(connection, record.body["actionid"])
-            except TocsinError:
+            except TocsinError:  # retention has removed the run
                 return
             names = step_names(row["document"])
             self._steps[action] = names if len(names) > 1 else ()
 
-    def _step(self, action: str, step: int) -> str:
+    def _step_name(self, action: str, step: int) -> str:
         names = self._steps.get(action, ())
         return names[step] if step < len(names) else ""
 
     def _screen_call(self, call: Callable[[], None]) -> None:
+        """Call the screen. If its output is closed (`| head`), set `closed`."""
         try:
             call()
         except BrokenPipeError:

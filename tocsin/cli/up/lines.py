@@ -48,7 +48,8 @@ class Record:
         return "state" not in self.body
 
     @property
-    def key(self) -> tuple[str, str]:
+    def schedule_key(self) -> tuple[str, str]:
+        """The owner, and the name of the schedule; the name is empty if no schedule is concerned."""
         return str(self.body.get("owner", "")), str(self.body.get("schedule", ""))
 
 
@@ -65,8 +66,8 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":
-        nominal = local_text(parse_instant(body["time"]), tz_of(*record.key))
-        text = f"{title(*record.key)}  {nominal}  {lateness_ms(body)} ms late"
+        nominal = local_text(parse_instant(body["time"]), tz_of(*record.schedule_key))
+        text = f"{title(*record.schedule_key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)
     name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""
     plain = {key: value for key, value in body["data"].items() if not isinstance(value, dict | list)}
@@ -151,9 +152,9 @@ def _health(record: Record) -> Line:
 
 def _missed(record: Record, tz_of: TzOf) -> Line:
     data = record.body["data"]
-    tz = tz_of(*record.key)
+    tz = tz_of(*record.schedule_key)
     first, last = (local_text(parse_instant(data[end]), tz) for end in ("first", "last"))
     count = f"{'at least ' if data.get('at_least') else ''}{data['count']}"
     when = f"once, {first}" if data["count"] == 1 else f"{count} times, {first} to {last}"
-    text = f"{title(*record.key)}  {when}  ({data['reason']})"
+    text = f"{title(*record.schedule_key)}  {when}  ({data['reason']})"
     return Line("missed", printable(text), record.seq)

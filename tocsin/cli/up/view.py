@@ -132,7 +132,7 @@ def _alarms(state: ViewState) -> Iterator[RenderableType]:
         table.add_row(
             Text(alarm.severity),
             Text(printable(alarm.name)),
-            since_text(alarm.since - state.now),
+            since_text(alarm.since, state.now),
             Text(printable(alarm.message)),
             style="dim" if alarm.is_handled else "",
         )
