@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from bench.database import bench_servers, migrated
 from bench.probe import repeated
@@ -53,7 +53,7 @@ async def _measure(servers: Servers, actions: int, alarms: int) -> dict[str, flo
         assert removed == actions + alarms, f"{removed} of {actions + alarms} were removed"
         await _fill(connection, actions, alarms)
         began = time.perf_counter()
-        await connection.execute(statement("bench/delete_ended"))
+        await connection.execute(statement("bench/delete_ended"), {"until": _T0 + timedelta(days=31)})
         limit = rows / (time.perf_counter() - began)
     return {"ours": ours, "limit": limit, "longest_append_s": max(waits)}
 

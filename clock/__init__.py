@@ -1,6 +1,6 @@
 """The clock: one leader turns due timers into records, each exactly once.
 
-`tocsin run clock` runs it (`service`). Any number of clocks may run; one leads and the others wait.
+Any number of clocks may run; one leads and the others wait.
 
 Guarantees (numbered as in docs/guarantees.md):
 - I1: each occurrence of a schedule ends as exactly one of fired, missed or cancelled. The
@@ -17,4 +17,8 @@ can do no harm before.
 
 On failure: every process may die at any line. What was not committed is still due, and the next
 leader scans from the beginning of time.
+
+Entry points: `tocsin run clock` runs `service.Clock`, which calls `term.Term.run_once` in each
+round. The command line calls `schedule_commands`, `explain` and `retention`. The publisher uses
+`lease` as well, and other services read time through `time_source`.
 """

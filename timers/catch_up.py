@@ -1,8 +1,9 @@
 """Decides which occurrences a due tick fires and which it misses. Pure; called by the clock.
 
-Guarantee (I1): every occurrence from the tick's own up to `now` is in exactly one of `fires` and
-`missed`, and `following` is the first one after them. A tick that is late by at most its grace
-fires its own occurrence, even if the next one is due as well: that one becomes the next tick.
+Guarantee I1 (docs/guarantees.md): every occurrence from the tick's own up to `now` is in exactly
+one of `fires` and `missed`, and `following` is the first one after them. A tick that is late by at
+most its grace fires its own occurrence, even if the next one is due as well: that one becomes the
+next tick.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ids and offsets that are the same in every process, because they are hashes of names.
 
-Guarantee (I1): one occurrence has one event id, whichever process fires it and however often it is
-tried. The same holds for the change of a series to stale or fresh, which the clock or a worker may
-record.
+Guarantee I1 (docs/guarantees.md): one occurrence has one event id, whichever process fires it and
+however often it is tried. The same holds for the change of a series to stale or fresh, which the
+clock or a worker may record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
--- Insert runs and alarms that ended long ago, with the events that started them.
+-- Insert runs and alarms that ended long ago, with the links (action_event) to the events that would
+-- have started the runs.
 with actions as (
     insert into tocsin.action (id, name, action_rule, event_id, event_seq, document, state, started_at, ended_at, correlation_id)
     select gen_random_uuid(), 'tell', 'page', gen_random_uuid(), 1, '{"name": "tell", "log": {"message": "hello"}}',

@@ -1,2 +1,2 @@
--- Empties the working set for the next loop.
+-- Removes all timers between two measurements.
 truncate tocsin.timer

@@ -1,10 +1,10 @@
 """The performer: takes due steps from the record stream, performs them and commits their outcomes.
 
-Guarantee (I7): an outcome is unique per (run, step, attempt); a worker that commits second changes
-nothing. The external effect of a step happens at least once, always with the same idempotency key.
-A message is acknowledged after its outcome is committed. While a step runs, the performer extends
-its ack wait, so that a slow step is not delivered to a second worker. At most `worker_concurrency`
-steps run at once, and a slow step does not delay the others.
+Guarantee I7 (docs/guarantees.md): an outcome is unique per (run, step, attempt); a worker that
+commits second changes nothing. The external effect of a step happens at least once, always with the
+same idempotency key. A message is acknowledged after its outcome is committed. While a step runs,
+the performer extends its ack wait, so that a slow step is not delivered to a second worker. At most
+`worker_concurrency` steps run at once, and a slow step does not delay the others.
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the

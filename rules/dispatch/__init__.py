@@ -8,4 +8,7 @@ skipped, with the reason.
 
 What decides is pure (`matcher`, `notifications`, `admission`, `wait_matcher`); rule tests and
 backtests use it as well. `dispatcher`, `policies` and `event_waits` read and write Postgres.
+
+Entry points: the record lane calls `dispatcher` for each batch of events, and `tocsin dead-letters
+retry` calls `dispatch_again`.
 """

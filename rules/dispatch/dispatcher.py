@@ -1,8 +1,9 @@
 """The dispatcher: starts runs for the events of a batch, in the record lane.
 
-Guarantee (I7): an action starts at most once per (action_rule, event). The record lane delivers
-each event once, in order, and its position moves in the transaction that starts the runs; the table
-holds the pair unique as well. `policies` applies rate limits, groups and overlaps.
+Guarantee I7 (docs/guarantees.md): an action starts at most once per (action_rule, event). The
+record lane delivers each event once, in order, and its position moves in the transaction that
+starts the runs; the table holds the pair unique as well. `policies` applies rate limits, groups and
+overlaps.
 """
 
 from __future__ import annotations

@@ -11,4 +11,7 @@ does not start anything a second time either.
 
 On failure: a worker that dies is replaced after `held_until`, a worker that stops cleanly within
 milliseconds. A message that cannot be processed becomes a dead letter, and the lane continues.
+
+Entry points: the worker runs the lanes and `external_events`. The doctor, the metrics and `tocsin
+dead-letters` read with `status` and `dead_letters`.
 """

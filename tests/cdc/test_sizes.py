@@ -1,4 +1,4 @@
-"""Records that pass the size checks fit NATS. Any other becomes a tombstone, and the log continues."""
+"""Records that pass the size checks fit into a NATS message. Any other becomes a tombstone, and the log continues."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
 
-LARGEST = 229_376
-ENVELOPE = 262_144
-# A letter that takes the most bytes in JSON, and one that takes the most in a subject.
+MAX_PAYLOAD_BYTES = 229_376
+MAX_ENVELOPE_BYTES = 262_144
+# Names of the largest length: of the character that is longest in JSON, and of the one that is longest
+# in a subject.
 WORST_IN_JSON, WORST_IN_SUBJECT = "\x01" * 128, "\U0001f514" * 128
 
 
 def of_size(size: int) -> dict[str, str]:
-    """A payload that Postgres writes with exactly so many bytes."""
+    """A payload that Postgres writes with exactly `size` bytes."""
     return {"text": "x" * (size - len('{"text": ""}'))}
 
 
@@ -31,7 +32,10 @@ async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrive
 ) -> None:
     for worst in (WORST_IN_JSON, WORST_IN_SUBJECT):
         largest = NewEvent(
-            *(T0, "scheduled", "x" * 128, of_size(LARGEST)),
+            ts=T0,
+            origin="scheduled",
+            type="x" * 128,
+            payload=of_size(MAX_PAYLOAD_BYTES),
             schedule=worst,
             rule=worst,
             action=worst,
@@ -41,8 +45,8 @@ async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrive
     sizes = [
         len(record.body(f"tocsin/{settings.namespace}")) for record in await LogReader(connection).read(0, 2)
     ]
-    assert min(sizes) > LARGEST
-    assert max(sizes) <= ENVELOPE
+    assert min(sizes) > MAX_PAYLOAD_BYTES
+    assert max(sizes) <= MAX_ENVELOPE_BYTES
     await publish_all(settings)
     assert len(await published(settings, connection)) == 2
 
@@ -50,15 +54,15 @@ async def test_the_largest_record_makes_an_envelope_of_at_most_256_kb_and_arrive
 @pytest.mark.parametrize(
     "changed",
     [
-        {"payload": of_size(LARGEST + 1)},
+        {"payload": of_size(MAX_PAYLOAD_BYTES + 1)},
         {"type": "a.b"},
         {"type": ""},
         {"owner": "x" * 129},
         {"rule": "x" * 129},
     ],
-    ids=lambda changed: next(iter(changed)),
+    ids=["payload", "type with a dot", "empty type", "owner", "rule"],
 )
-async def test_a_record_that_is_too_large_is_refused_when_it_is_appended(
+async def test_an_invalid_or_too_large_record_is_refused_when_it_is_appended(
     connection: Connection, changed: dict[str, object]
 ) -> None:
     fields = {"ts": T0, "origin": "caused", "type": "noted", **changed}

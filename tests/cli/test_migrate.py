@@ -14,12 +14,12 @@ from tocsin.core.settings import Settings
 def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, settings: Settings) -> None:
     name = f"{settings.namespace}_empty"
 
-    async def statement(text: bytes) -> None:
+    async def execute(text: bytes) -> None:
         connection = await connect(patient(settings), "test")
         await connection.execute(text)
         await connection.close()
 
-    asyncio.run(statement(f"create database {name}".encode()))
+    asyncio.run(execute(f"create database {name}".encode()))
     try:
         tocsin.environment["TOCSIN_POSTGRES"] = with_database(settings.postgres, name)
         applied = tocsin("migrate", "--json").json
@@ -28,4 +28,4 @@ def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, s
         assert tocsin("migrate").out == f"the database is up to date, at {applied['at']}\n"
         assert tocsin("schedules").exit_code == 0
     finally:
-        asyncio.run(statement(f"drop database {name} with (force)".encode()))
+        asyncio.run(execute(f"drop database {name} with (force)".encode()))

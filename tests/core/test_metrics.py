@@ -40,13 +40,13 @@ def test_an_exposition_has_help_type_and_values() -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5, unique=True))
-def test_any_text_survives_as_a_label(places: list[tuple[str, str]]) -> None:
+def test_any_text_survives_as_a_label(label_pairs: list[tuple[str, str]]) -> None:
     metrics = Metrics()
     gauge = metrics.gauge("g", "help", "one", "two")
-    for number, place in enumerate(places):
-        gauge.set(number, *place)
+    for number, labels in enumerate(label_pairs):
+        gauge.set(number, *labels)
     assert samples(metrics) == {
-        ("g", (("one", one), ("two", two))): number for number, (one, two) in enumerate(places)
+        ("g", (("one", one), ("two", two))): number for number, (one, two) in enumerate(label_pairs)
     }
 
 
@@ -64,7 +64,9 @@ def test_a_value_that_is_not_a_number_is_written_as_nan() -> None:
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1000, allow_nan=False), max_size=50))
-def test_a_histogram_counts_each_value_in_every_bucket_that_reaches_it(values: list[float]) -> None:
+def test_a_histogram_counts_each_value_in_every_bucket_whose_bound_is_at_least_the_value(
+    values: list[float],
+) -> None:
     metrics = Metrics()
     histogram = metrics.histogram("h_seconds", "help", "kind")
     half = len(values) // 2
@@ -82,7 +84,7 @@ def test_a_histogram_counts_each_value_in_every_bucket_that_reaches_it(values: l
     assert found["h_seconds_sum", (("kind", "a"),)] == pytest.approx(sum(values))
 
 
-def test_a_counter_without_counts_is_0_or_omitted() -> None:
+def test_a_counter_without_counts_is_0_and_one_with_labels_is_omitted() -> None:
     metrics = Metrics()
     metrics.counter("a_total", "help")
     metrics.counter("b_total", "help", "kind")

@@ -9,6 +9,11 @@ Guarantees:
 Why on the service's connection: a process may die between a commit there and a call to another
 server. One transaction leaves no such moment.
 
+Entry points: `consume` calls a handler for each record, with an `Inbox` (Postgres) or a `KvMark`
+(NATS) as the mark store. `Producer` sends datapoints and external events. `schedule_once` and
+`schedule_cancel` schedule, `report_completed` and `report_failed` answer a dispatched step, and
+`replay` reads old records again.
+
 On failure: `Refused` and `InvalidInput` leave an open transaction as it was, still usable.
 
 Import names from `tocsin.client`. Modules that begin with `_` define none of them.

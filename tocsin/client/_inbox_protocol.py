@@ -1,10 +1,11 @@
-"""The store of a consumer: up to where the service has handled the stream.
+"""The interface of the store in which a consumer keeps how far it has handled the record stream.
 
-It decides what is handled, not the state in NATS.
+This store, and not the acknowledgements in NATS, decides whether a record is handled.
 
-Guarantee: `once` runs its work at most once per record, as far as the implementation can promise
-(see `Inbox` and `KvMark`), however often and wherever the record is delivered. The sequence of a
-record never changes, so a sequence is all that has to be stored, and no time window limits it.
+Guarantee: `once` runs its work at most once per record, however often and wherever the record is
+delivered. With `Inbox`, the work and the note about it commit together. With `KvMark`, work whose
+note was lost runs again. The sequence of a record never changes, so a sequence is all that has to
+be stored (the id only detects another log), and no time window limits it.
 
 On failure: `StoreUnreachable` if the store cannot be reached and the work was not begun; the caller
 waits and tries again. `Unusable` if waiting does not help.
@@ -32,14 +33,15 @@ class StoreUnreachable(TocsinError):
 
 
 class Unusable(Refused):
-    """The store or the handler is wrong. Nothing can be consumed until that is fixed."""
+    """The store or the handler is set up wrongly. Nothing can be consumed until that is fixed."""
 
 
 @dataclass(frozen=True)
 class Mark:
     """Everything up to `seq` is handled.
 
-    `id` is the record there and tells one log from another.
+    `id` is the id of the record at `seq`. If the stream has another id there, it is the stream of
+    another log.
     """
 
     seq: int
@@ -62,13 +64,16 @@ class OpenMarkStore(Protocol):
         """The stored mark; None before the first start of the consumer."""
 
     async def begin(self, mark: Mark) -> Mark:
-        """Store the first mark. Returns the stored one, also if another process was faster."""
+        """Store the first mark. Returns the stored one: that of another process if it was faster."""
 
     async def handled_beyond(self, seq: int, until: int, limit: int) -> list[int]:
         """The handled records after the mark `seq`, at most `limit`, in order."""
 
     async def once(self, record: Mark, work: Work) -> bool:
-        """Run the work of a record; False if the record was handled before."""
+        """Run the work of a record; False if the record was handled before.
+
+        `record` has the seq and the id of the record.
+        """
 
     async def raise_mark(self, before: int, mark: Mark, handled: int) -> bool:
         """Move the mark from `before`, over `handled` records that the store has.
@@ -79,5 +84,6 @@ class OpenMarkStore(Protocol):
 
 class MarkStore(Protocol):
     in_order_only: bool
+    """Whether the store can only be used with `concurrency=1`."""
 
     def open(self, context: ConsumerContext) -> AbstractAsyncContextManager[OpenMarkStore]: ...

@@ -56,11 +56,11 @@ def _local_checks() -> list[Finding]:
     from importlib.metadata import version
 
     from timers.recurrence.zones import tz_version
-    from tocsin.cli.doctor.checks import check_import_names, system_tz_version
+    from tocsin.cli.doctor.checks import check_import_names, check_tz_data, system_tz_version
 
     return [
         *check_import_names(f"{version('tocsin')} on python {platform.python_version()}"),
-        tz_data(tz_version(), system_tz_version()),
+        check_tz_data(tz_version(), system_tz_version()),
     ]
 
 
