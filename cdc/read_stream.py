@@ -3,7 +3,9 @@
 Guarantee: messages `first` to `last` of the stream, each once, in order; missing ones are left out.
 The consumer is temporary, and the server removes it when the reader is gone.
 
-On failure: `ConsumerGone` if the stream is removed meanwhile, `Unreachable` if NATS stops sending.
+On failure: `ConsumerGone` if the stream is removed meanwhile, `Unreachable` if NATS stops sending
+or if messages were lost with a connection. The consumer has no acknowledgements and continues
+behind those; its own sequence shows the gap.
 """
 
 from __future__ import annotations
@@ -36,12 +38,19 @@ async def read_messages(bus: Client, stream: str, first: int, last: int) -> Asyn
     if not info.num_pending:
         return
     puller = await Puller.open(bus, stream, info.name, _BATCH)
+    delivered = 0
     while True:
         batch = await puller.next_batch(_TIMEOUT_S)
         if not batch:
             raise Unreachable(f"nats stopped sending the stream {stream!r}", remedy="try again")
         for message in batch:
             seq = message.metadata.sequence.stream
+            delivered += 1
+            if message.metadata.sequence.consumer != delivered:
+                raise Unreachable(
+                    f"the connection to nats lost messages of the stream {stream!r} before {seq}",
+                    remedy="try again",
+                )
             if seq <= last:
                 yield StoredMessage(seq, message.subject, message.data)
             if seq >= last or message.metadata.num_pending == 0:
