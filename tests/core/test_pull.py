@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -270,4 +271,47 @@ async def test_a_consumer_that_has_no_leader_at_first_is_asked_again(
     assert [message.data for message in await pulling] == [b"a"]
     await js.delete_consumer("S", "c")
     with pytest.raises(ConsumerGone):
+        await pull(puller, 1)
+
+
+async def open_pinned(bus: Client, clients: int) -> list[Puller]:
+    await open_puller(bus, 2)
+    config = {
+        "durable_name": "c",
+        "ack_policy": "explicit",
+        "ack_wait": 30_000_000_000,
+        "priority_groups": ["batches"],
+        "priority_policy": "pinned_client",
+        "priority_timeout": 1_000_000_000,
+    }
+    body = json.dumps({"stream_name": "S", "config": config}).encode()
+    await bus.request("$JS.API.CONSUMER.CREATE.S.c", body, timeout=10)
+    return [await Puller.open(bus, "S", "c", 2, group="batches") for _ in range(clients)]
+
+
+async def test_one_client_of_a_group_gets_the_messages_until_it_requests_nothing(bus: Client) -> None:
+    first, second = await open_pinned(bus, 2)
+    await send(bus, "a", "b")
+    assert await pull(first, 2) == ["a", "b"]
+    assert first.is_pinned
+    await send(bus, "c", "d")
+    # The first requests nothing: its pin expires.
+    assert await pull(second, 2) == ["c", "d"]
+    assert second.is_pinned
+    assert await first.next_batch(0.0) == []
+
+    async def is_rejected() -> bool:
+        assert await first.next_batch(0.1) == []
+        return not first.is_pinned
+
+    await eventually(is_rejected, "the first client learns that it is no longer pinned")
+    await send(bus, "e", "f")
+    assert await pull(second, 2) == ["e", "f"]
+
+
+async def test_a_request_that_the_consumer_rejects_is_an_error(bus: Client) -> None:
+    """Another process has changed the consumer. Requests without end would be the alternative."""
+    puller = await open_puller(bus, 2)
+    await open_pinned(bus, 0)
+    with pytest.raises(ConsumerGone, match="rejects the request: 400 Bad Request - Priority Group missing"):
         await pull(puller, 1)

@@ -37,6 +37,8 @@ from tocsin.core.db import Connection
 from tocsin.core.pull import Puller
 
 _WAIT_S = 1.0
+# Of one request; the largest message that the server accepts must fit in.
+_LEAST_BYTES = 8 * 1024 * 1024
 # While records wait for one that another process has.
 _WAIT_FOR_OTHERS_S = 0.2
 
@@ -113,7 +115,10 @@ class BatchLoop(ConsumerLoop[R]):
     async def _pull(self) -> None:
         await self._durable.ensure(self._store, self._start, is_first=False)
         self._puller = await Puller.open(
-            self._bus.client, self._bus.stream, self._consumer, self._batch, group=GROUP
+            self._bus.client,
+            *(self._bus.stream, self._consumer, self._batch),
+            max_bytes=max(_LEAST_BYTES, 2 * self._bus.client.max_payload),
+            group=GROUP,
         )
         self._position = None
         while True:
