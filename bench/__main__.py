@@ -19,6 +19,7 @@ NAMES = (
     "failover",
     "catch_up",
     "pending",
+    "growth",
     "snapshot",
     "oracle",
     "engine",

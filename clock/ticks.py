@@ -36,6 +36,8 @@ EVENTS_PER_BATCH = 5_000
 # other kinds wait meanwhile. A week of a cron by the minute is 10,000, so a thousand of those would
 # take most of a minute.
 COUNTED_PER_BATCH = 10_000
+# Or at this many bytes of large payloads, which Postgres copies while it holds the lock of the log.
+BYTES_PER_BATCH = 16_000_000
 # Ticks that are decided at a time.
 _CHUNK = 250
 _NO_SPREAD = timedelta(0)
@@ -61,6 +63,8 @@ class TickRow(NamedTuple):
     """The wall time of that occurrence, if it is identified by one."""
     identity: str | None
     """The identity of this occurrence, if it was stored when the tick was armed."""
+    payload_bytes: int
+    """The size of a large payload, 0 for the others."""
 
     @property
     def key(self) -> str:
@@ -105,6 +109,17 @@ class TickPlan(FiringPlan):
     )
     counted: int = 0
     """Missed times that were counted one by one."""
+
+    bytes: int = 0
+    """Bytes of the large payloads of all events."""
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            len(self.events[0]) >= EVENTS_PER_BATCH
+            or self.counted >= COUNTED_PER_BATCH
+            or self.bytes >= BYTES_PER_BATCH
+        )
 
     @property
     def first_rearmed_at(self) -> datetime | None:
@@ -182,7 +197,7 @@ def extend_plan(plan: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
     """Add rows to a plan until it is full."""
     decided: dict[tuple[object, ...], TickOutcome] = {}
     for row in rows:
-        if len(plan.events[0]) >= EVENTS_PER_BATCH or plan.counted >= COUNTED_PER_BATCH:
+        if plan.is_full:
             break
         plan.considered += 1
         if row.recurrence is None:
@@ -209,8 +224,13 @@ def extend_plan(plan: TickPlan, rows: Sequence[TickRow], now: datetime) -> None:
         _add(plan, row, outcome)
 
 
-@lru_cache(maxsize=131_072)
 def _recurrence(text: str) -> Recurrence:
+    # A single time is needed once: in the cache it would displace recurrences that come again.
+    return parse_spec(json.loads(text)) if text.startswith('{"at"') else _recurring(text)
+
+
+@lru_cache(maxsize=131_072)
+def _recurring(text: str) -> Recurrence:
     return parse_spec(json.loads(text))
 
 
@@ -343,6 +363,7 @@ def _add(plan: TickPlan, row: TickRow, outcome: TickOutcome) -> None:
         fire_at.append(due_at)
         missed.append(None)
     plan.fires += len(outcome.fires)
+    plan.bytes += len(outcome.fires) * row.payload_bytes
     if outcome.next_at is None or outcome.next_fire_at is None or outcome.next_identity is None:
         for column, value in zip(plan.end[:3], (row.ctid, row.ref, outcome.end_status), strict=True):
             column.append(value)

@@ -2,7 +2,8 @@
 -- are skipped, never waited for. Index: timer_due. A row whose schedule is at another generation
 -- belongs to an edit that is committing: it is returned without its recurrence and is left alone.
 -- `policy` is empty for the defaults, which most schedules have. `done_until` is null unless an
--- occurrence at or after the tick is done (I1). `identity` is null if it was not stored.
+-- occurrence at or after the tick is done (I1). `identity` is null if it was not stored. The last
+-- column is the size of a large payload, 0 for the others.
 with due as materialized (
     select t.ctid, t.ref, t.fire_at, t.nominal_at, t.last_nominal_at, t.last_identity, t.generation, t.identity,
            t.identity_at
@@ -31,7 +32,9 @@ select due.ctid::text, due.ref, due.fire_at, due.nominal_at, due.generation, s.r
        case when due.nominal_at <= greatest(due.last_nominal_at, s.last_occurrence)
             then case when due.last_nominal_at >= s.last_occurrence or s.last_occurrence is null
                       then due.last_identity else s.last_identity end end,
-       case when due.identity_at = due.nominal_at then due.identity end
+       case when due.identity_at = due.nominal_at then due.identity end,
+       case when pg_column_size(s.payload) > 2000 or pg_column_compression(s.payload) is not null
+            then octet_length(s.payload::text) else 0 end
 from due
 -- Looked up row by row: the planner does not know the size of the batch and would read every
 -- schedule.

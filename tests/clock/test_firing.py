@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import random
+
 import pytest
 
 from clock import ticks
@@ -214,6 +218,32 @@ async def test_a_long_outage_of_many_crons_is_counted_a_few_at_a_time(
     assert [batch.fires for batch in batches] == [5, 1, 1, 1]
     missed = [event["payload"]["count"] for event in await events(connection) if not event["fire_at"]]
     assert sorted(missed) == [113, 115, 117, 119, *[719] * 4]
+
+
+async def test_a_batch_is_bounded_in_the_bytes_of_its_payloads(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed payload counts as what Postgres makes of it."""
+    monkeypatch.setattr(ticks, "BYTES_PER_BATCH", 300_000)
+    for number, payload in enumerate(("x" * 200_000, random_text(200_000), "small", "y" * 200_000)):
+        await put(connection, name=f"beat-{number}", payload={"text": payload})
+    batches = await drain(await begin_term(connection, "test", batch=100), at(10))
+    assert sum(batch.fires for batch in batches) == 4
+    assert max(batch.fires for batch in batches) <= 3
+    assert len(batches) >= 2
+
+
+def random_text(length: int) -> str:
+    return random.Random(1).randbytes(length // 2).hex()
+
+
+def test_single_times_fill_no_cache() -> None:
+    parse = importlib.import_module("timers.recurrence.parse")
+    caches = (ticks._recurring, parse._parse_recurring, parse._build)
+    sizes = [cached.cache_info().currsize for cached in caches]
+    for second in range(60):
+        ticks._recurrence(json.dumps({"at": f"2031-03-02T08:00:{second:02}Z", "tz": "UTC"}))
+    assert sizes == [cached.cache_info().currsize for cached in caches]
 
 
 async def test_a_tick_whose_occurrence_is_done_moves_on_without_an_event(connection: Connection) -> None:

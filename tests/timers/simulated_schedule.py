@@ -115,6 +115,7 @@ class SimulatedSchedule:
             newest.until if overtaken else None,
             newest.identity if overtaken else None,
             tick.identity,
+            0,
         )
         plan = TickPlan()
         extend_plan(plan, [row], now)

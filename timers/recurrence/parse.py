@@ -116,15 +116,24 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
 
 
 def parse_spec(spec: Mapping[str, object]) -> Recurrence:
-    """The inverse of `Recurrence.spec`, cached by content.
+    """The inverse of `Recurrence.spec`, cached by content unless it is a single time.
 
     It does not check again that it fires: newer tz data must not make a stored one unreadable.
     """
-    return _parse_spec_text(_key(spec))
+    return _parse_single(_key(spec)) if "at" in spec else _parse_recurring(_key(spec))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _parse_spec_text(text: str) -> Recurrence:
+def _parse_recurring(text: str) -> Recurrence:
+    return _build(_canonical_key(text))
+
+
+def _parse_single(text: str) -> Recurrence:
+    return _build_new(_canonical_key(text))
+
+
+def _canonical_key(text: str) -> str:
+    """Check a specification and return the key of its canonical form."""
     spec = json.loads(text)
     unknown = sorted(set(spec) - _SPEC_KEYS)
     if unknown or len(set(spec) & set(_KINDS)) != 1:
@@ -145,7 +154,7 @@ def _parse_spec_text(text: str) -> Recurrence:
         **{name: _instant(spec[name]) if name in spec else None for name in _INSTANTS},
     )
     _check(arguments)
-    return _build(_key(_canonical(arguments)))
+    return _key(_canonical(arguments))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -172,6 +181,10 @@ def _key(spec: Mapping[str, object]) -> str:
 @lru_cache(maxsize=_CACHE_SIZE)
 def _build(key: str) -> Recurrence:
     """Build from a canonical specification. Equal recurrences are one object."""
+    return _build_new(key)
+
+
+def _build_new(key: str) -> Recurrence:
     spec = json.loads(key)
     instants = {name: _instant(spec[name]) for name in _INSTANTS if name in spec}
     kind = next(kind for kind in _KINDS if kind in spec)

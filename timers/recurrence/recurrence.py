@@ -1,8 +1,8 @@
 """A recurrence: the nominal times of a schedule, as a pure function of an instant.
 
 Guarantee: `next_after` is strictly increasing and depends only on the specification and the tz
-data. Equal recurrences are one object (see `parse`), so all schedules with the same recurrence
-share its tables.
+data. Equal recurrences are one object (see `parse`), except single times, so all schedules with the
+same recurrence share its tables.
 
 Why results are not cached: the clock computes equal ticks of a batch once, and each search of a
 hundred thousand different recurrences is for a new instant.

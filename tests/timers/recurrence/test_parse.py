@@ -34,7 +34,8 @@ def test_the_specification_survives_json_and_gives_the_same_object(arguments: di
     recurrence = parse(**arguments)
     stored = json.loads(json.dumps(recurrence.spec))
     again = parse_spec(stored)
-    assert again is recurrence
+    assert again == recurrence
+    assert again is recurrence or "at" in arguments, "only a single time is built each time"
     assert hash(again) == hash(recurrence)
     assert again.spec == recurrence.spec
     assert "hash_id" not in recurrence.spec

@@ -1,0 +1,2 @@
+-- Autovacuum does the same, a minute later.
+analyze tocsin.timer
