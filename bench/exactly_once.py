@@ -27,7 +27,14 @@ import psycopg
 from nats.errors import Error as NatsError
 
 from bench.database import bench_servers, migrated
-from tests.cdc.published_records import difference, last_sequence, log, patient, smaller, write_some
+from tests.cdc.published_records import (
+    difference,
+    last_sequence,
+    log,
+    smaller,
+    with_long_timeouts,
+    write_some,
+)
 from tests.cdc.publishers import kill, start
 from tests.nats_cluster import nats_cluster
 from tests.streams import read_stream
@@ -160,7 +167,7 @@ class _Run:
         number = 0
         while not enough.is_set():
             with suppress(*_OUTAGE):
-                connection = await connect(patient(self._settings), f"bench writer {writer}")
+                connection = await connect(with_long_timeouts(self._settings), f"bench writer {writer}")
                 try:
                     while not enough.is_set():
                         number += 1

@@ -171,6 +171,7 @@ class Lease:
     async def _rest_until_renewal(self) -> bool:
         """Rest for a third of the TTL. Returns whether the lease was resigned meanwhile."""
         rest_until = steady_s() + self._ttl_s / 3
+        # Polled: the caller sets `_resigned` from another thread, and an asyncio event is not thread-safe.
         while steady_s() < rest_until:
             if self._resigned.is_set():
                 self._resigned.clear()

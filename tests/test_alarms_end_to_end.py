@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import Webhook
 from cdc.publisher import Publisher
 from clock.service import Clock
 from rules.worker import Worker
-from tests.cdc.published_records import patient, smaller
+from tests.cdc.published_records import smaller, with_long_timeouts
 from tests.cli.conftest import CommandLine, environment_of
 from tests.rules.apply.apply_setup import put
 from tests.rules.delivery.receivers import Received, Receiver, receiver
@@ -88,7 +88,7 @@ async def test_an_alarm_is_opened_notified_acknowledged_and_resolved_and_a_stale
 ) -> None:
     monkeypatch.setenv("OPS_SECRET", SECRET)
     settings = smaller(settings, egress_allow="127.0.0.1")
-    tocsin = CommandLine(environment_of(patient(settings)))
+    tocsin = CommandLine(environment_of(with_long_timeouts(settings)))
     async with receiver() as server:
         await put(connection, RULES.replace("PORT", str(server.port)))
         async with (

@@ -66,7 +66,7 @@ class Live:
 
 @asynccontextmanager
 async def live(settings: Settings, chain_type: type[Chain] = Chain) -> AsyncIterator[Live]:
-    connection = await connect(patient(settings), "test publisher")
+    connection = await connect(with_long_timeouts(settings), "test publisher")
     bus = await connect_bus(settings, "test publisher")
     try:
         chain = await chain_type.open(bus, settings.subjects, f"tocsin/{settings.namespace}")
@@ -127,7 +127,7 @@ async def append_steps(connection: Connection, count: int, result: str = "{}") -
 async def write(settings: Settings, seed: int, transactions: int, stop: asyncio.Event | None = None) -> int:
     """Write events and steps, and roll back a fifth of the transactions; the number of committed records."""
     chance = random.Random(seed)
-    connection = await connect(patient(settings), f"test writer {seed}")
+    connection = await connect(with_long_timeouts(settings), f"test writer {seed}")
     try:
         committed = 0
         for number in range(transactions):
@@ -239,7 +239,7 @@ def subject_of(settings: Settings, row: dict[str, Any]) -> str:
     return event_subject(settings.subjects, row["origin"], row["type"], name, row["owner"])
 
 
-def patient(settings: Settings) -> Settings:
+def with_long_timeouts(settings: Settings) -> Settings:
     """Half a minute of grace for a session in a transaction, a minute for a lock."""
     return settings.model_copy(update={"lease_ttl_s": 60.0})
 

@@ -18,7 +18,15 @@ from clock.retention.prune import prune
 from clock.service import Clock
 from migrations.runner import migrate
 from rules.worker import Worker
-from tests.cdc.published_records import T0, append, forget_after, patient, publish_all, published, smaller
+from tests.cdc.published_records import (
+    T0,
+    append,
+    forget_after,
+    publish_all,
+    published,
+    smaller,
+    with_long_timeouts,
+)
 from tests.clock.retention.old_log import fill, mark_read_up_to, set_now_to_end
 from tests.core.log_partitions import small_partitions
 from tests.databases import create_database, drop_database
@@ -97,7 +105,7 @@ async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
     with psycopg.connect(template, autocommit=True) as server:
         server.execute(f"alter database {name} owner to schema_owner".encode())
     there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="schema_owner"))
-    schema_owner = await connect(patient(there), "migrate")
+    schema_owner = await connect(with_long_timeouts(there), "migrate")
     await migrate(schema_owner)
     await schema_owner.close()
     yield there
@@ -106,7 +114,7 @@ async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
 
 async def as_role(settings: Settings, role: str) -> Connection:
     return await connect(
-        patient(smaller(settings, postgres=make_conninfo(settings.postgres, user=role))), role
+        with_long_timeouts(smaller(settings, postgres=make_conninfo(settings.postgres, user=role))), role
     )
 
 
@@ -170,7 +178,7 @@ async def test_a_partition_created_later_is_guarded_too(settings: Settings, conn
 
 
 async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Settings) -> None:
-    schema_owner = await connect(patient(owned), "owner")
+    schema_owner = await connect(with_long_timeouts(owned), "owner")
     await append(schema_owner, 2)
     before = await contents(schema_owner)
     for attempt in attempts():
@@ -188,7 +196,7 @@ async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Set
 async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_give_them(
     owned: Settings,
 ) -> None:
-    schema_owner = await connect(patient(owned), "owner")
+    schema_owner = await connect(with_long_timeouts(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
     as_service = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
     service = await as_role(owned, "tocsin_service")
@@ -247,7 +255,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
     await mark_read_up_to(superuser, 25)
     await superuser.execute("insert into tocsin.action_limit values ('gone', '{}')")
     await superuser.close()
-    schema_owner = await connect(patient(owned), "owner")
+    schema_owner = await connect(with_long_timeouts(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
     service = await as_role(owned, "tocsin_service")
     try:

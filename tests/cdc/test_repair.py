@@ -22,10 +22,10 @@ from tests.cdc.published_records import (
     last_sequence,
     live,
     log,
-    patient,
     publish_all,
     published,
     smaller,
+    with_long_timeouts,
 )
 from tests.wait import eventually
 from tocsin.core.db import Connection, connect
@@ -129,7 +129,7 @@ async def test_postgres_crashed_and_started_again_is_an_ordinary_interruption(
 ) -> None:
     with embedded_postgres(tmp_path) as postgres:
         there = smaller(settings, postgres=postgres.url)
-        connection = await connect(patient(there), "test")
+        connection = await connect(with_long_timeouts(there), "test")
         await migrate(connection)
         async with running(Service("cdc", Publisher(there).run)):
             await append(connection, 20)
@@ -137,7 +137,7 @@ async def test_postgres_crashed_and_started_again_is_an_ordinary_interruption(
             await connection.close()
             postgres.kill()
             postgres.start()
-            connection = await connect(patient(there), "test")
+            connection = await connect(with_long_timeouts(there), "test")
             await append(connection, 20)
             assert len(await published(there, connection)) == 40
         await connection.close()

@@ -12,7 +12,7 @@ import pytest
 
 from cdc.publisher import Publisher
 from migrations.runner import migrate
-from tests.cdc.published_records import append, last_sequence, live, patient, published, smaller
+from tests.cdc.published_records import append, last_sequence, live, published, smaller, with_long_timeouts
 from tests.sql import all_rows
 from tests.standby import SynchronousStandby, synchronous_standby
 from tests.wait import eventually
@@ -42,7 +42,7 @@ async def replicated(
     settings: Settings, primary: Postgres, standby: SynchronousStandby
 ) -> AsyncIterator[tuple[Settings, Connection]]:
     there = smaller(settings, postgres=primary.url)
-    connection = await connect(patient(there), "test")
+    connection = await connect(with_long_timeouts(there), "test")
     await migrate(connection)
     yield there, connection
     await connection.close()
@@ -59,7 +59,7 @@ async def append_unreplicated(settings: Settings, watch: Connection) -> None:
     async def waits() -> bool:
         return await is_waiting(watch, "tocsin writer")
 
-    writer = await connect(patient(settings), "writer")
+    writer = await connect(with_long_timeouts(settings), "writer")
     appending = asyncio.create_task(append(writer, 1))
     await eventually(waits, "the commit waits for the standby")
     await watch.execute(

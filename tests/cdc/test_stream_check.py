@@ -28,11 +28,11 @@ from tests.cdc.published_records import (
     forget_after,
     head,
     last_sequence,
-    patient,
     publish_all,
     publish_all_but,
     published,
     smaller,
+    with_long_timeouts,
 )
 from tests.records import events
 from tests.wait import eventually
@@ -222,7 +222,7 @@ async def test_a_record_published_between_two_reads_is_not_a_stream_ahead(
 ) -> None:
     """Each comparison reads the stream before the log."""
     await publish_all(settings)
-    other = await connect(patient(settings), "test")
+    other = await connect(with_long_timeouts(settings), "test")
     head_of = LogReader.head
 
     async def busy_head(self: LogReader) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
 from tests.conftest import with_database
 from tocsin.core.db import connect
@@ -15,7 +15,7 @@ def test_migrate_brings_an_empty_database_up_to_date_once(tocsin: CommandLine, s
     name = f"{settings.namespace}_empty"
 
     async def execute(text: bytes) -> None:
-        connection = await connect(patient(settings), "test")
+        connection = await connect(with_long_timeouts(settings), "test")
         await connection.execute(text)
         await connection.close()
 

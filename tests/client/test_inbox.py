@@ -13,7 +13,7 @@ from tests.client.service import make_service
 from tests.sql import all_rows, blocked
 from tests.wait import eventually
 from tocsin.client import Delivery, Inbox
-from tocsin.client._inbox_protocol import ConsumerContext, Mark
+from tocsin.client._mark_store import ConsumerContext, Mark
 from tocsin.client.inbox import OpenInbox
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection

@@ -12,7 +12,7 @@ import pytest
 from tests.client.service import billing, bring_up, delete_stream, publish, running, until_acknowledged
 from tests.wait import eventually
 from tocsin.client import Delivery, Event, KvMark, Refused
-from tocsin.client._inbox_protocol import ConsumerContext, Mark
+from tocsin.client._mark_store import ConsumerContext, Mark
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
 

@@ -20,7 +20,7 @@ from clock.service import Clock
 from clock.ticks import ScheduleTicks
 from migrations.runner import migrate
 from tests.cancellation import swallow_one_cancellation
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.clock.plain_kind import Plain, arm_plain, fired_plain, release
 from tests.sessions import Sessions
 from tests.sql import all_rows, one_row
@@ -119,7 +119,7 @@ async def test_a_restart_of_postgres_loses_and_doubles_no_fire(tmp_path: Path) -
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
-            connection = await connect(patient(settings), "test")
+            connection = await connect(with_long_timeouts(settings), "test")
             await migrate(connection)
             first_at = await start_beat(connection)
             observed = ObservedClock(settings)
@@ -128,7 +128,7 @@ async def test_a_restart_of_postgres_loses_and_doubles_no_fire(tmp_path: Path) -
             await connection.close()
         with embedded_postgres(tmp_path / "postgres") as postgres:
             assert postgres.url == settings.postgres
-            connection = await connect(patient(settings), "test")
+            connection = await connect(with_long_timeouts(settings), "test")
             await wait_for_fires(connection, 3)
             await observed.service.stop()
             await assert_each_once(connection, first_at)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrations.runner import migrate
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
 from tests.faults.workload import Account, account, arm_one_shots, arm_pulses, pause_pulses
 from tests.sessions import open_sessions
@@ -95,7 +95,7 @@ def settings_of(servers: Servers, folder: Path) -> Settings:
         log_format="json",
     )
     folder.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_migrate(patient(settings)))
+    asyncio.run(_migrate(with_long_timeouts(settings)))
     return settings
 
 

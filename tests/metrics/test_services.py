@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from migrations.runner import migrate
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import read_until
 from tests.clock.series import WITHIN, put_series, watch_series
@@ -165,7 +165,7 @@ async def test_while_postgres_is_down_metrics_are_served_without_the_database(tm
     with embedded_nats(tmp_path / "nats") as nats:
         with embedded_postgres(tmp_path / "postgres") as postgres:
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=10.0)
-            connection = await connect(patient(settings), "test")
+            connection = await connect(with_long_timeouts(settings), "test")
             await migrate(connection)
             await put_beat(connection)
             await connection.close()

@@ -27,8 +27,8 @@ from nats.aio.msg import Msg
 
 from tocsin.client._consumer_loop import ConsumerLoop, R, ignoring_outages
 from tocsin.client._durable import GROUP, DurableConsumer
-from tocsin.client._inbox_protocol import ConsumerContext, Unusable
 from tocsin.client._mark_advance import find_position
+from tocsin.client._mark_store import ConsumerContext, Unusable
 from tocsin.client._streams import API_TIMEOUT_S, RecordBus
 from tocsin.client.delivery import Undeliverable
 from tocsin.client.inbox import OpenInbox

@@ -23,7 +23,7 @@ from psycopg.errors import InFailedSqlTransaction
 
 from tocsin.client._dead_letters import send_dead_letter
 from tocsin.client._durable import DurableConsumer
-from tocsin.client._inbox_protocol import (
+from tocsin.client._mark_store import (
     ConsumerContext,
     Mark,
     OpenMarkStore,

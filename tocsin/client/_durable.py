@@ -25,8 +25,8 @@ from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, 
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from tocsin.client._inbox_protocol import Mark, OpenMarkStore, Unusable
 from tocsin.client._mark_advance import advance_mark
+from tocsin.client._mark_store import Mark, OpenMarkStore, Unusable
 from tocsin.client._start_position import Start, find_start, record_id
 from tocsin.client._streams import API_TIMEOUT_S, RecordBus
 from tocsin.client.delivery import Delivery

@@ -18,7 +18,7 @@ import sys
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from tocsin.client._inbox_protocol import Mark, OpenMarkStore
+from tocsin.client._mark_store import Mark, OpenMarkStore
 from tocsin.client._start_position import record_id
 
 _PAGE = 1000

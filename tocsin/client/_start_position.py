@@ -19,7 +19,7 @@ from uuid import UUID
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from tocsin.client._inbox_protocol import Mark
+from tocsin.client._mark_store import Mark
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import check_aware
 

@@ -28,7 +28,7 @@ from tocsin.client._batch_loop import BatchLoop
 from tocsin.client._consumer_loop import ConsumerLoop
 from tocsin.client._dead_letters import dead_stream
 from tocsin.client._durable import DurableConsumer, wait_for_stream
-from tocsin.client._inbox_protocol import ConsumerContext, MarkStore, OpenMarkStore
+from tocsin.client._mark_store import ConsumerContext, MarkStore, OpenMarkStore
 from tocsin.client._start_position import Start, check_start
 from tocsin.client._streams import RecordBus, create_missing, open_record_bus
 from tocsin.client.delivery import Delivery

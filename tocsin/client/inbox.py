@@ -27,7 +27,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
-from tocsin.client._inbox_protocol import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
+from tocsin.client._mark_store import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
 from tocsin.core.db import CancellablePool, Connection, retrying, shown_address, shown_reason, statement
 from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.sql_errors import LOST_RACE, Fault, fault_of, summary

@@ -26,7 +26,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
-from tocsin.client._inbox_protocol import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
+from tocsin.client._mark_store import ConsumerContext, Mark, StoreUnreachable, Unusable, Work
 from tocsin.client._streams import create_missing
 from tocsin.core.streams import stream_config
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
 from tests.rules.apply.apply_setup import rule
 from tests.rules.instance import Instance
@@ -30,7 +30,7 @@ FAILING = """
 
 def play(settings: Settings, scenario: Callable[[Instance], Awaitable[T]]) -> T:
     async def run() -> T:
-        connection = await connect(patient(settings), "test")
+        connection = await connect(with_long_timeouts(settings), "test")
         bus = await connect_bus(settings, "test")
         try:
             return await scenario(await Instance.open(settings, connection, bus))

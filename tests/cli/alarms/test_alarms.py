@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
 from tests.clock.alarms import hold_alarm, read_until
 from tests.clock.clock_setup import at
@@ -17,7 +17,7 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 def held(settings: Settings) -> None:
     async def put() -> None:
-        connection = await connect(patient(settings), "test")
+        connection = await connect(with_long_timeouts(settings), "test")
         await read_until(connection, at(60))
         await hold_alarm(connection, "open")
         await connection.execute("""update tocsin.alarm set payload = '{"message": "it is hot"}'""")

@@ -22,10 +22,10 @@ from tests.cdc.published_records import (
     head,
     last_sequence,
     live,
-    patient,
     publish_all,
     publish_all_but,
     published,
+    with_long_timeouts,
 )
 from tests.cli.conftest import CommandLine
 from tests.wait import eventually
@@ -41,7 +41,7 @@ def do(settings: Settings, *works: Work) -> list[object]:
     """Run work outside of the command line, in an event loop of its own."""
 
     async def all_of_it() -> list[object]:
-        connection = await connect(patient(settings), "test")
+        connection = await connect(with_long_timeouts(settings), "test")
         try:
             return [await work(connection) for work in works]
         finally:

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from clock.term import begin_term
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
 from tests.clock.clock_setup import T0, at, put
 from tocsin.core.db import connect
@@ -15,7 +15,7 @@ from tocsin.core.settings import Settings
 
 def _fire_a_beat(settings: Settings) -> None:
     async def work() -> None:
-        connection = await connect(patient(settings), "test")
+        connection = await connect(with_long_timeouts(settings), "test")
         try:
             await put(connection, owner="plant")
             recorded_at = at(10) + timedelta(milliseconds=2)

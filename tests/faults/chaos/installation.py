@@ -159,8 +159,8 @@ class Installation:
             await ended.wait()
 
     async def _write_rules(self) -> None:
-        patient = self.settings.model_copy(update={"lease_ttl_s": 60.0})
-        async with open_sessions(patient) as open_session, open_bus(self.settings, "chaos") as bus:
+        with_long_timeouts = self.settings.model_copy(update={"lease_ttl_s": 60.0})
+        async with open_sessions(with_long_timeouts) as open_session, open_bus(self.settings, "chaos") as bus:
             connection = await open_session("chaos")
             await migrate(connection)
             actor = Actor("chaos", "test", await database_now(connection))

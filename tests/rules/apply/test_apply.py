@@ -12,7 +12,7 @@ import pytest
 
 from rules.apply import ApplyResult, transaction
 from rules.documents.rule_book import known_names
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.records import events
 from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule, versions
 from timers.schedules import cancel_schedule, find_schedule, pause_schedule
@@ -140,7 +140,7 @@ async def test_a_failure_after_the_append_leaves_nothing(
 
 async def test_concurrent_applies_run_one_after_the_other(settings: Settings, connection: Connection) -> None:
     async def one(number: int) -> list[str]:
-        own = await connect(patient(settings), f"apply {number}")
+        own = await connect(with_long_timeouts(settings), f"apply {number}")
         try:
             text = "".join(schedule(f"s{n}", f"{10 + number}s") for n in range(5)) + action("tell")
             return await outcome(own, text)
@@ -160,7 +160,7 @@ async def test_concurrent_applies_run_one_after_the_other(settings: Settings, co
 async def test_an_apply_that_waits_too_long_for_another_is_rejected(
     settings: Settings, connection: Connection
 ) -> None:
-    other = await connect(patient(settings), "other")
+    other = await connect(with_long_timeouts(settings), "other")
     try:
         async with other.transaction():
             await other.execute("select pg_advisory_xact_lock(hashtext('tocsin.rules'))")

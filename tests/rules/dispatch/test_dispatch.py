@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.rules.apply.apply_setup import (
     action,
     actions,
@@ -100,7 +100,7 @@ async def test_dispatchers_at_once_on_the_same_events_start_each_action_once(
     bodies = await event_bodies(connection)
 
     async def dispatch_mixed(seed: int) -> int:
-        own = await connect(patient(settings), f"dispatch {seed}")
+        own = await connect(with_long_timeouts(settings), f"dispatch {seed}")
         mixed = list(bodies)
         random.Random(seed).shuffle(mixed)
         try:

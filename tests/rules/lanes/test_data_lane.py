@@ -14,7 +14,7 @@ from rules.health.decide import HealthDecider
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch
 from rules.lanes.dead_letters import read_dead_letters
-from tests.cdc.published_records import patient, smaller
+from tests.cdc.published_records import smaller, with_long_timeouts
 from tests.rules.apply.apply_setup import put, rows
 from tests.rules.lanes.lane_setup import has_stream, jetstream, lane_worker, make_stream, wait_for_rows
 from tests.sql import all_rows
@@ -186,7 +186,7 @@ async def test_a_deleted_stream_is_created_again_and_its_sequences_continue(
 
 async def test_partitions_of_the_table_are_created_ahead(settings: Settings, connection: Connection) -> None:
     await make_stream(settings)
-    async with running(lane_worker("one", patient(settings))):
+    async with running(lane_worker("one", with_long_timeouts(settings))):
         await publish(settings, "plant.a", {"value": 1})
         await wait_for_rows(connection, "tocsin.datapoint", 1)
     (row,) = await rows(connection, "datapoint")

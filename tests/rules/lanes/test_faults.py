@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.faults.clocks import WITHIN_S
 from tests.faults.plan import settings_of
 from tests.rules.lanes.counting_work import effects, make_effects
@@ -43,7 +43,7 @@ def folder() -> Iterator[Path]:
 
 async def prepare(settings: Settings) -> None:
     await make_stream(settings)
-    connection = await connect(patient(settings), "test")
+    connection = await connect(with_long_timeouts(settings), "test")
     await make_effects(connection)
     await connection.close()
 
@@ -133,7 +133,7 @@ def test_a_killed_holder_is_replaced_when_its_lease_ends(folder: Path) -> None:
 
 
 async def _effects(settings: Settings) -> list[dict[str, object]]:
-    connection = await connect(patient(settings), "test")
+    connection = await connect(with_long_timeouts(settings), "test")
     try:
         return await effects(connection)
     finally:

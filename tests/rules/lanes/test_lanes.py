@@ -16,7 +16,7 @@ from rules.lanes.data_lane import DataBatch
 from rules.worker import Worker
 from schemas.wire.dead_letter import DeadLetter
 from schemas.wire.subjects import datapoint_subject
-from tests.cdc.published_records import patient, smaller
+from tests.cdc.published_records import smaller, with_long_timeouts
 from tests.rules.lanes.counting_work import Counting, effects, make_effects
 from tests.rules.lanes.lane_setup import (
     OWNERS,
@@ -155,7 +155,7 @@ async def test_only_the_message_that_fails_becomes_a_dead_letter(
 ) -> None:
     await make_stream(settings)
     await send(settings, range(8), OWNERS[:1])
-    there = patient(settings)
+    there = with_long_timeouts(settings)
     async with running(lane_worker("one", there, FailOnThree(how), Counting())):
         await wait_for_rows(connection, "public.effect", 7)
         async with jetstream(settings) as js:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from schemas.wire.subjects import datapoint_subject
-from tests.cdc.published_records import patient
+from tests.cdc.published_records import with_long_timeouts
 from tests.conftest import with_database
 from tests.databases import clone_template, drop_database
 from tests.faults.clocks import WITHIN_S, Clocks
@@ -102,7 +102,7 @@ def late(short_lease: Settings, template: str) -> Iterator[Settings]:
 
 async def prepare(settings: Settings) -> None:
     await make_stream(settings)
-    connection = await connect(patient(settings), "test")
+    connection = await connect(with_long_timeouts(settings), "test")
     await make_effects(connection)
     await put(connection, RULES)
     await connection.close()
@@ -150,7 +150,7 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
         " handled_stale_since from tocsin.current_value order by 1, 2",
         "datapoints": "select * from tocsin.datapoint order by arrived_at, stream_seq, position",
     }
-    connection = await connect(patient(settings), "test")
+    connection = await connect(with_long_timeouts(settings), "test")
     try:
         results = {name: await all_rows(connection, query) for name, query in queries.items()}
         taken = await effects(connection)

@@ -19,7 +19,7 @@ from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
 from rules.lanes.partition import Partition
 from rules.lanes.reader import Reader
-from tests.cdc.published_records import patient, smaller
+from tests.cdc.published_records import smaller, with_long_timeouts
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sql import all_rows
 from tests.wait import eventually
@@ -40,7 +40,7 @@ def own_nats(tmp_path: Path) -> Iterator[Nats]:
 @pytest.fixture
 def there(settings: Settings, own_nats: Nats) -> Settings:
     """One partition, on a server of its own."""
-    return smaller(patient(settings), nats=own_nats.url, data_partitions=1)
+    return smaller(with_long_timeouts(settings), nats=own_nats.url, data_partitions=1)
 
 
 @pytest.fixture
