@@ -5,8 +5,9 @@ row of the key decides, in the transaction that appends. A batch is acknowledged
 if a worker dies in between, the event is still appended once. A rejected event becomes a dead
 letter with the reason, and never blocks a batch.
 
-On failure that no event is to blame for, or that the events of different owners have in common
-(`tocsin.core.breaker`), the batch is returned to the stream, and the service waits.
+On failure that no event is to blame for, the batch is returned to the stream, and the service waits.
+Events of different owners that fail in the same way (`tocsin.core.breaker`) are returned alone. They
+are rejected if another event was appended meanwhile and they fail again.
 
 Why competing consumers and no lane: nothing depends on the order in which external events are
 appended. The record log gives them one.
@@ -38,7 +39,7 @@ from schemas.wire.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.breaker import Breaker
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_all, open_service_session, retrying
-from tocsin.core.errors import InvalidInput, TocsinError
+from tocsin.core.errors import InvalidInput
 from tocsin.core.record_log import append_events, extend_log
 from tocsin.core.records import NewEvent
 from tocsin.core.service import beat
@@ -67,6 +68,9 @@ class EventIngester:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._breaker = Breaker()
+        self._waiting_for = ""
+        # Whether events were returned for a common cause, and whether others were appended since.
+        self._waiting = self._has_appended = False
 
     async def run(self) -> None:
         async with (
@@ -85,14 +89,14 @@ class EventIngester:
             bus, self._settings, _CONSUMER, subject, self._settings.worker_batch, stream
         )
         while True:
-            beat("ingest")
+            beat("ingest", waiting_for=self._waiting_for)
             messages = await puller.next_batch()
             if messages:
                 await self._take(connection, bus, messages)
 
     async def _take(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
         try:
-            await self.ingest(connection, bus, messages)
+            waiting = await self.ingest(connection, bus, messages)
         except Exception as error:
             if isinstance(error, psycopg.Error) and fault_of(error) is Fault.NO_PARTITION:
                 await extend_log(connection)
@@ -101,10 +105,16 @@ class EventIngester:
                     await message.nak(delay=_REDELIVERY_DELAY_S)
             raise
         for message in messages:
-            await message.ack()
+            if message in waiting:
+                await message.nak(delay=_REDELIVERY_DELAY_S)
+            else:
+                await message.ack()
 
-    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
-        """Append the new events in their order; reject messages that are no events."""
+    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> list[Msg]:
+        """Append the new events in their order; reject messages that are no events.
+
+        Returns the messages that fail for a common cause and must be tried again.
+        """
         events: list[_ReadEvent] = []
         for message in messages:
             try:
@@ -113,13 +123,13 @@ class EventIngester:
                 await self._reject(bus, message, str(error))
         failures: list[tuple[_ReadEvent, psycopg.Error]] = []
         appended = await self._append(connection, events, failures)
-        if appended:
-            self._breaker.succeeded()
         EVENTS.add(appended, "appended")
         EVENTS.add(len(events) - len(failures) - appended, "known")
-        self._raise_common_cause(failures)
+        if self._have_common_cause(failures, appended):
+            return [message for (message, _), _ in failures]
         for (message, _), failure in failures:
             await self._reject(bus, message, f"it cannot be stored: {failure}")
+        return []
 
     async def _append(
         self,
@@ -145,16 +155,25 @@ class EventIngester:
             first = await self._append(connection, events[:half], failures)
             return first + await self._append(connection, events[half:], failures)
 
-    def _raise_common_cause(self, failures: Sequence[tuple[_ReadEvent, psycopg.Error]]) -> None:
+    def _have_common_cause(self, failures: Sequence[tuple[_ReadEvent, psycopg.Error]], appended: int) -> bool:
+        if appended:
+            self._breaker.succeeded()
+            self._has_appended, self._waiting_for = True, ""
+            return False
+        if self._has_appended and self._waiting:
+            self._waiting = False
+            return False
         now_s = time.monotonic()
-        for (_, event), failure in failures:
-            if self._breaker.failed(failure, event.owner, now_s):
-                continue
-            raise TocsinError(
-                "external events wait, because those of different owners fail in the same way "
-                f"({summary(failure)})",
-                remedy="remove the common cause; nothing is lost",
-            ) from failure
+        common = [
+            failure
+            for (_, event), failure in failures
+            if not self._breaker.failed(failure, event.owner, now_s)
+        ]
+        if common:
+            self._waiting, self._has_appended = True, False
+            self._waiting_for = f"events of different owners fail in the same way ({summary(common[0])})"
+            _log.warning("events wait", count=len(failures), error=self._waiting_for)
+        return bool(common)
 
     async def _reject(self, bus: Client, message: Msg, reason: str) -> None:
         _log.warning("event rejected", reason=reason)

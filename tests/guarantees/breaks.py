@@ -186,6 +186,55 @@ BREAKS = (
         ("rules/lanes/test_reader.py::test_messages_lost_in_transit_are_read_again",),
     ),
     Break(
+        "I6",
+        "a missing right is blamed on the messages",
+        "rules/lanes/message_fault.py",
+        "return is_row_fault(error)",
+        "return True",
+        ("rules/lanes/test_environment_faults.py::test_a_revoked_right_delays_datapoints_and_rejects_none",),
+    ),
+    Break(
+        "I6",
+        "timers that fail in the same way are parked",
+        "tocsin/core/breaker.py",
+        "return len(failures.sources) < LIMIT",
+        "return True",
+        ("clock/test_poison.py::test_a_cause_that_all_rows_share_parks_none_of_them",),
+    ),
+    Break(
+        "Datapoints and external events",
+        "a record that only the stream has starts its actions",
+        "rules/lanes/record_lane.py",
+        "events = await _in_the_log(connection, read)",
+        "events = read",
+        (
+            "rules/lanes/test_record_lane.py::"
+            "test_records_that_the_log_has_lost_start_nothing_and_those_written_since_do",
+        ),
+    ),
+    Break(
+        "Datapoints and external events",
+        "records that expired in the stream are skipped",
+        "rules/lanes/reader.py",
+        "if self._lane.has_stable_sequences and message.seq > self._last_seq + 1:",
+        "if message.seq < 0:",
+        (
+            "rules/lanes/test_record_lane.py::"
+            "test_records_that_expired_in_the_stream_are_read_from_the_table_in_order",
+        ),
+    ),
+    Break(
+        "Datapoints and external events",
+        "a stream that lost its end and grew again is taken for the same",
+        "rules/lanes/reader.py",
+        'return parse_instant(found["message"]["time"]) == position.last_stored_at',
+        "return True",
+        (
+            "rules/lanes/test_reader.py::"
+            "test_a_stream_that_lost_its_end_and_grew_past_the_position_is_read_by_the_time_of_arrival",
+        ),
+    ),
+    Break(
         "Alarms and stale series",
         "a deadline passes before its partition has been read",
         "clock/sql/lock_due_watchdogs.sql",

@@ -19,11 +19,12 @@ from tocsin.core.settings import Settings
 
 
 class Stopping(EventIngester):
-    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
-        await super().ingest(connection, bus, messages)
+    async def ingest(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> list[Msg]:
+        waiting = await super().ingest(connection, bus, messages)
         sys.stdout.write("appended\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
+        return waiting
 
 
 async def main() -> None:

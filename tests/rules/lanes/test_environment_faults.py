@@ -15,6 +15,7 @@ from rules.alarms.over_series import SeriesAlarms
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch
 from rules.lanes.dead_letters import read_dead_letters
+from rules.metrics import PARTITION_WAITS
 from rules.worker import Worker
 from schemas.wire.subjects import datapoint_subject
 from tests.cdc.published_records import smaller
@@ -31,6 +32,11 @@ from tocsin.core.settings import Settings
 async def letters(settings: Settings) -> list[dict[str, Any]]:
     async with jetstream(settings) as js:
         return await read_dead_letters(js, settings, None, 1000)
+
+
+async def used_partitions(connection: Connection) -> list[int]:
+    rows = await all_rows(connection, "select distinct partition from tocsin.current_value")
+    return [row["partition"] for row in rows]
 
 
 async def stops_or_rejects(settings: Settings, worker: Service, part: str) -> None:
@@ -71,6 +77,17 @@ async def test_a_revoked_right_delays_datapoints_and_rejects_none(
         await connection.execute(f"revoke insert, update on tocsin.current_value from {role}".encode())
         await send(settings, range(1, 5))
         await stops_or_rejects(settings, worker, "permission denied for table current_value")
+        (row,) = await all_rows(connection, "select tocsin.instant() as now")
+
+        async def all_wait() -> bool:
+            waiting = [labels for _, labels, value in PARTITION_WAITS.samples() if value == 1]
+            return len(waiting) == len(await used_partitions(connection))
+
+        await eventually(all_wait, "each partition waits")
+        watermarks = await all_rows(
+            connection, "select watermark from tocsin.lane_partition where last_seq > 0"
+        )
+        assert all(lane["watermark"] < row["now"] for lane in watermarks), "no deadline passes meanwhile"
         await connection.execute(f"grant insert, update on tocsin.current_value to {role}".encode())
         await wait_for_rows(connection, "tocsin.datapoint", 24 * 5)
 

@@ -207,3 +207,56 @@ async def test_an_event_that_answers_a_message_of_an_action_has_its_lineage_and_
     assert second["correlation_id"] == second["id"]
     (lineage,) = await rows(connection, "event_lineage")
     assert (lineage["event_id"], lineage["lineage"]) == (first["id"], ["each", "schedule:nightly"])
+
+
+async def test_events_of_different_owners_that_fail_in_the_same_way_wait_for_the_cause(
+    settings: Settings, connection: Connection
+) -> None:
+    await connection.execute("alter table tocsin.event_0 add constraint late check (false) not valid")
+    service = ingester(settings)
+    await send_events(settings, *(note(f"k{number}", owner=f"plant {number}") for number in range(5)))
+    async with running(service):
+
+        async def waits() -> bool:
+            return 'violates check constraint "late"' in (service.problem or "")
+
+        await eventually(waits, "the service waits")
+        await connection.execute("alter table tocsin.event_0 drop constraint late")
+        await wait_until_empty(settings)
+    async with jetstream(settings) as js:
+        assert await read_dead_letters(js, settings, None, 10) == []
+    assert len(await events(connection)) == 5
+
+
+async def test_a_bad_event_between_good_ones_is_rejected_alone(
+    settings: Settings, connection: Connection
+) -> None:
+    await connection.execute("alter table tocsin.event_0 add constraint late check (owner !~ 'bad')")
+    bad = [note(f"b{number}", owner=f"bad {number}") for number in range(4)]
+    await send_events(settings, *bad, note("good"))
+    async with running(ingester(settings)):
+        await wait_until_empty(settings)
+    async with jetstream(settings) as js:
+        assert len(await read_dead_letters(js, settings, None, 10)) == 4
+    assert len(await events(connection)) == 1
+
+
+async def test_a_batch_of_bad_events_is_rejected_once_another_event_was_appended(
+    settings: Settings, connection: Connection
+) -> None:
+    """One producer sends bad events for many owners: they wait only until a good event proves them bad."""
+    await connection.execute("alter table tocsin.event_0 add constraint late check (owner !~ 'bad')")
+    service = ingester(settings)
+    await send_events(settings, *(note(f"b{number}", owner=f"bad {number}") for number in range(5)))
+    async with running(service):
+
+        async def waits() -> bool:
+            return "events of different owners fail in the same way" in (service.problem or "")
+
+        await eventually(waits, "the bad events wait")
+        await send_events(settings, note("good"))
+        await wait_until_empty(settings)
+        assert service.restarts == 0
+    async with jetstream(settings) as js:
+        assert len(await read_dead_letters(js, settings, None, 10)) == 5
+    assert len(await events(connection)) == 1

@@ -128,6 +128,44 @@ async def test_a_plan_with_a_conflict_is_made_again(settings: Settings, connecti
     assert ConflictTwice.tries > 2
 
 
+class AlwaysConflict(Writes):
+    """Loses every conflict of one partition."""
+
+    def __init__(self, partition: int | None = None) -> None:
+        self.partition = partition
+
+    async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
+        return self if batch.partition == self.partition else Writes()
+
+    async def timers(self, connection: Connection) -> None:
+        raise Conflict("another transaction was faster")
+
+
+async def test_a_partition_that_loses_every_conflict_waits_alone(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rules.lanes.drain._TRIES", 2)
+    await make_stream(settings)
+    conflicts = AlwaysConflict()
+    worker = lane_worker("one", settings, Counting(), conflicts)
+    async with running(worker):
+        sent = await send(settings, [0])
+        await wait_for_rows(connection, "public.effect", sent)
+        counted = Counter(row["partition"] for row in await effects(connection))
+        conflicts.partition, hot = counted.most_common(1)[0]
+        await send(settings, [1])
+        await wait_for_rows(connection, "public.effect", 2 * sent - hot)
+
+        async def is_reported() -> bool:
+            return f"partition {conflicts.partition} of the data lane waits" in (worker.problem or "")
+
+        await eventually(is_reported, "the worker reports the partition")
+        assert worker.restarts == 0
+        conflicts.partition = None
+        await wait_for_rows(connection, "public.effect", 2 * sent)
+    assert_once_and_in_order(await effects(connection), 2)
+
+
 class FailOnThree:
     """Fails on the value 3, in Python or in Postgres."""
 
