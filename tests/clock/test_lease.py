@@ -333,17 +333,16 @@ async def test_without_a_bucket_a_role_has_no_holder(lease_settings: Settings, b
 
 
 async def test_a_holder_that_makes_no_progress_gives_its_lease_up_until_it_works_again(
-    lease_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    lease_settings: Settings,
 ) -> None:
-    settings = lease_settings.model_copy(update={"lease_ttl_s": 0.5})
-    async with hold_lease(settings, "clock") as stuck:
+    async with hold_lease(lease_settings, "clock") as stuck:
         await stuck.wait_until_held()
-        async with hold_lease(settings, "clock") as other:
+        async with hold_lease(lease_settings, "clock") as other:
             await other.wait_until_held()
             assert not stuck.held
             await until(lambda: other.keep() and not stuck.held, "the other one leads")
         # Its loop still hangs, so it does not take the free lease.
-        async with hold_lease(settings, "clock") as third:
+        async with hold_lease(lease_settings, "clock") as third:
             await third.wait_until_held()
             assert not stuck.held
         await stuck.wait_until_held()
