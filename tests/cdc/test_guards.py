@@ -6,6 +6,7 @@ A role with every right on every table cannot, and neither can the owner of the 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -91,9 +92,11 @@ def attempts() -> list[str]:
 
 @pytest.fixture(scope="module")
 def template(template: str) -> str:
+    """The roles belong to the server, and a worker may come back to this module."""
     with psycopg.connect(template, autocommit=True) as server:
         for role in ("stranger login", "schema_owner login createrole"):
-            server.execute(f"create role {role}".encode())
+            with suppress(psycopg.errors.DuplicateObject):
+                server.execute(f"create role {role}".encode())
     return template
 
 

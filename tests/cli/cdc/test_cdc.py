@@ -12,6 +12,7 @@ import structlog
 from nats.js.api import ConsumerConfig
 from typer.testing import CliRunner
 
+from cdc.errors import StreamDiffers
 from cdc.publisher import Publisher
 from cdc.report import read_report
 from tests.cdc.published_records import (
@@ -253,6 +254,29 @@ def test_a_loss_is_reported_and_accepted(tocsin: CommandLine, settings: Settings
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
     assert found["stream check"]["state"] == "ok"
     assert found["log gaps"]["text"].startswith("1 recorded, 4 records; the last 7 to 10 (")
+
+
+def test_a_sequence_that_another_process_took_is_accepted_and_its_record_moved(
+    tocsin: CommandLine, settings: Settings
+) -> None:
+    async def take_a_sequence(connection: Connection) -> None:
+        async with live(settings) as publisher:
+            await publisher.js.publish(f"{settings.subjects}.event.caused.noted.x.y", b'{"id": "foreign"}')
+            await append(connection, 3)
+            with pytest.raises(StreamDiffers):
+                await publisher.drain()
+
+    do(settings, append_records(2), publish_log(settings), take_a_sequence)
+    assert "3: the log has " in tocsin("cdc", "verify", exit_code=1).out
+    asked = tocsin("cdc", "adopt", exit_code=1)
+    assert "the stream has other records than the log at 3 to 3" in asked.err
+    assert "log and stream agree behind them" in asked.err
+    assert tocsin("cdc", "adopt", "--yes").lines == [
+        "recorded the gap 3 to 3, as an event and in the audit",
+        "1 records were moved to the end of the log",
+    ]
+    do(settings, publish_log(settings))
+    assert tocsin("cdc", "verify").lines[-1].endswith("1 in recorded gaps: none differs")
 
 
 @pytest.mark.parametrize(
