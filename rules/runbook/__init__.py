@@ -8,6 +8,9 @@ run.
 
 Why pure: the performer commits the effects, rule tests and backtests collect them. There is no
 clock, no random number and no I/O: the jitter of a delay is a hash of the attempt.
+
+Entry points: `rules.actions.commit` and the replay call `advance`, `rules.actions.retry` calls
+`retry_dead_steps`.
 """
 
 from rules.runbook.advance import Advance, advance, retry_dead_steps

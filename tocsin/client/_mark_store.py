@@ -2,10 +2,11 @@
 
 This store, and not the acknowledgements in NATS, decides whether a record is handled.
 
-Guarantee: `once` runs its work at most once per record, however often and wherever the record is
-delivered. With `Inbox`, the work and the note about it commit together. With `KvMark`, work whose
-note was lost runs again. The sequence of a record never changes, so a sequence is all that has to
-be stored (the id only detects another log), and no time window limits it.
+Guarantee: however often and wherever a record is delivered, `once` runs its work once. With `Inbox`
+that is exact, because the work and the note about it commit together. With `KvMark` a process that
+dies between the work and the note runs the work of that record again. The sequence of a record
+never changes, so a sequence is all that has to be stored (the id only detects another log), and no
+time window limits it.
 
 On failure: `StoreUnreachable` if the store cannot be reached and the work was not begun; the caller
 waits and tries again. `Unusable` if waiting does not help.

@@ -3,6 +3,8 @@
 Guarantee: the documents that `load_files` returns can be applied. If anything is wrong,
 `RulesInvalid` lists every problem, one `file:line:column: message` per line, and no document is
 returned.
+
+Entry points: the command line, rule tests and backtests call `load_files`.
 """
 
 from rules.documents.load.loader import Document, LoadedDocuments, load_files, load_text

@@ -6,6 +6,9 @@ with their column.
 
 Why a wrapper: the engine is the only one with a static type checker, and it is young. This package
 avoids every known defect of the pinned version, and a test covers each of them.
+
+Entry points: the loader and the engine call `compile_event_condition` and
+`series.compile_series_condition`, dispatch evaluates many conditions at once with `RuleIndex`.
 """
 
 from rules.language.cel.condition import Condition, compile_event_condition

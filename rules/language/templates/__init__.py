@@ -8,6 +8,9 @@ names and filters are checked when the rule is loaded.
 Why so little of Jinja: its sandbox keeps a template from reaching out, but not from looping forever
 or from building a gigabyte. The rest can be bounded in a page of code.
 
+Entry points: the loader calls `check_template`, the engine and the steps of actions call `fill_text`
+and its variants.
+
 On failure: `InvalidInput`, one sentence with the line. `check_template` returns every problem with
 its position.
 """

@@ -8,4 +8,7 @@ as they were recorded. Nothing is sent, and nothing is written except the report
 Owners are independent of each other, so the work is divided by owner. Memory holds the states of
 one owner at a time and the results: alarms, changes of staleness and events that start actions,
 never datapoints.
+
+Entry points: `tocsin backtest` opens a `recording`, runs `parallel.backtest` and writes a `report`.
+`tocsin export` writes a recording to a file.
 """
