@@ -794,7 +794,7 @@ create table tocsin.timer (
     constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text]))),
     constraint timer_nominal_at_check CHECK (((nominal_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (nominal_at <= '9999-12-30 00:00:00+00'::timestamp with time zone))),
     constraint timer_pkey PRIMARY KEY (kind, ref, key),
-    constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 256)))
+    constraint timer_ref_check CHECK (((length(ref) >= 1) AND (length(ref) <= 1536)))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0, autovacuum_analyze_scale_factor=0.05);
 CREATE INDEX timer_due ON tocsin.timer USING btree (kind, fire_at, ref, key) WHERE (parked_at IS NULL);
 CREATE INDEX timer_parked ON tocsin.timer USING btree (kind) WHERE (parked_at IS NOT NULL);
@@ -1753,7 +1753,7 @@ CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT 
 
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '8e8d99d17c6cdab63df9ebafbeb8363739bcd96b2d7d31726ef768d365f558b6');
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
-insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '5e8d2c6fcbca50b9a0d27b6af828b9e9dbee008e58fdde8a337e723df2597199');
+insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '95859a3b6430c6d0ea3de46943b072fb630a59d71c3e82ba25d12462f694d00c');
 insert into public.tocsin_migration (number, name, checksum) values (4, '0004_rules', 'ad358d127ee8aa02d2927fe6692ac91e4921e119569636ee719e613577b7db5b');
 insert into public.tocsin_migration (number, name, checksum) values (5, '0005_lanes', '982474d4dfbc9d83806c5898eed1b5e878ddcded055ec33580f3075a38afa66b');
 insert into public.tocsin_migration (number, name, checksum) values (6, '0006_series', '1eb481f576dd085c877ff66b281c8703c15d194e2ee4a1affaf33765d7f21893');

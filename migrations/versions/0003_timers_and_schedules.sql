@@ -2,7 +2,8 @@
 
 create table tocsin.timer (
     kind text not null check (kind in ('schedule-tick', 'for-sustain', 'runbook-wait', 'watchdog')),
-    ref text not null check (length(ref) between 1 and 256),
+    -- The token of an owner has at most 12 bytes for each of its 128 characters.
+    ref text not null check (length(ref) between 1 and 1536),
     key text not null default '' check (length(key) <= 256),
     -- Bounded to instants that every client can read: one unreadable row would stop the whole scan.
     fire_at timestamptz not null check (fire_at between '0001-01-03 00:00Z' and '9999-12-30 00:00Z'),

@@ -18,7 +18,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from schemas.wire.subjects import token
+
 MAX_KEY_LENGTH = 255
+MAX_TOKEN_BYTES = 1536
+"""As a token of a subject. An owner (128 characters of at most 12 bytes) and a key fit in one line of
+the protocol of NATS, which has 4,096 bytes."""
 MAX_PARTS = 16
 _PART = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
 _WILDCARDS = ("*", "**")
@@ -29,7 +34,7 @@ def check_key(key: str) -> str:
     for part in parts:
         if not _PART.fullmatch(part):
             raise ValueError(f"{key!r} is not a key: write parts joined by dots, without spaces, '*' and '>'")
-    return key
+    return _check_token(key)
 
 
 def check_pattern(pattern: str) -> str:
@@ -38,7 +43,7 @@ def check_pattern(pattern: str) -> str:
             continue
         hint = "'*' stands for a whole part" if "*" in part else "write parts joined by dots, without spaces"
         raise ValueError(f"{pattern!r} is not a key or pattern: {hint}, as in dsp.*.temperature or dsp.**")
-    return pattern
+    return _check_token(pattern)
 
 
 def covers(pattern: str, key: str) -> bool:
@@ -63,6 +68,15 @@ def _split(text: str) -> list[str]:
     if len(parts) > MAX_PARTS:
         raise ValueError(f"{text!r} has {len(parts)} parts: a key has at most {MAX_PARTS}")
     return parts
+
+
+def _check_token(text: str) -> str:
+    if not text.isascii() and len(token(text)) > MAX_TOKEN_BYTES:
+        raise ValueError(
+            f"{text[:40]!r}... is too long: encoded as part of a subject it has {len(token(text))} bytes, and NATS "
+            f"allows {MAX_TOKEN_BYTES}: use fewer characters outside of A-Z a-z 0-9 _ -"
+        )
+    return text
 
 
 def _covers(pattern: list[str], key: list[str]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clock.term import Term, begin_term
+from schemas.wire.datapoint import check_datapoint
+from schemas.wire.subjects import calculated_subject, event_subject
 from tests.clock.alarms import ALARM, alarm_row, arm_sustain, hold_alarm, read_until, timers
 from tests.clock.clock_setup import at, drain
 from tests.clock.series import KEY, calculated_datapoints, put_series, series_row, watch_series
@@ -12,7 +14,7 @@ from tests.sessions import Sessions
 from tests.sql import all_rows
 from timers.identity import staleness_id
 from tocsin.core.db import Connection
-from tocsin.core.errors import Deposed
+from tocsin.core.errors import Deposed, InvalidInput
 
 
 @pytest.fixture
@@ -246,3 +248,24 @@ async def test_a_later_staleness_deadline_or_one_of_another_owner_holds_no_susta
     await arm_sustain(connection, "open", at(10), {})
     await drain(term, at(11))
     assert (await alarm_row(connection))["state"] == "open"
+
+
+@pytest.mark.parametrize(("owner", "key"), [("漢" * 128, "漢" * 170), ("😀" * 128, "😀" * 128)])
+async def test_a_series_with_a_long_name_outside_of_ascii_is_watched_and_its_subject_fits(
+    connection: Connection, term: Term, owner: str, key: str
+) -> None:
+    """A byte outside of ASCII has three characters in a token, and a line of NATS has 4,096 bytes."""
+    check_datapoint(owner, {"key": key, "value": 1.0})
+    await put_series(connection, at(0), owner=owner, key=key)
+    await watch_series(connection, at(10), owner=owner, key=key)
+    assert await fire(term, 40) == 1
+    (datapoint,) = await calculated_datapoints(connection)
+    assert (datapoint["owner"], datapoint["key"]) == (owner, key)
+    assert len(calculated_subject("tocsin-with-a-long-namespace", "stale", owner, key)) < 3584
+    assert len(event_subject("tocsin-with-a-long-namespace", "scheduled", "t" * 128, owner, owner)) < 3584
+
+
+@pytest.mark.parametrize("key", ["漢" * 171, "😀" * 129, "ü" * 255 + "x"])
+def test_a_key_whose_subject_would_not_fit_is_rejected_before_it_is_sent(key: str) -> None:
+    with pytest.raises(InvalidInput, match="is too long"):
+        check_datapoint("plant-7", {"key": key, "value": 1.0})
