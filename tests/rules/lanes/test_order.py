@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,6 +53,7 @@ OWNERS = [f"plant {number}" for number in range(16)]
 FAULTS = ("kill written", "stop written", "kill planned")
 # Longer than the deadline of any series.
 STALE_AFTER_S = 0.6
+_PULSE_S = 0.5
 
 
 class Producer(threading.Thread):
@@ -63,6 +65,7 @@ class Producer(threading.Thread):
         self._end = threading.Event()
         self._chance = random.Random(6)
         self.sent = 0
+        self._pulsed_s = 0.0
 
     def run(self) -> None:
         asyncio.run(self._run())
@@ -70,6 +73,7 @@ class Producer(threading.Thread):
     async def _run(self) -> None:
         async with jetstream(self._settings) as js:
             while not self._end.wait(0.02):
+                await self._pulse(js)
                 for owner in self._chance.sample(OWNERS, 6):
                     keys = self._chance.choices(("dsp.a", "dsp.b", "dsp.c"), k=2)
                     values = (self._chance.choice([40.0, 50.0, 62.0, 66.0, 80.0]) for _ in keys)
@@ -77,6 +81,13 @@ class Producer(threading.Thread):
             threading.Event().wait(STALE_AFTER_S)
             for owner in OWNERS:
                 await self._send(js, owner, [("end", 0.0)])
+
+    async def _pulse(self, js: Any) -> None:
+        """Keep every partition busy: canaries that prevented a gap may expire before the late worker reads."""
+        if time.monotonic() - self._pulsed_s > _PULSE_S:
+            self._pulsed_s = time.monotonic()
+            for owner in OWNERS:
+                await self._send(js, owner, [("pulse", 0.0)])
 
     async def _send(self, js: Any, owner: str, datapoints: Any) -> None:
         batch = [{"key": key, "value": value} for key, value in datapoints]
