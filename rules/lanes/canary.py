@@ -9,9 +9,8 @@ becomes a dead letter.
 Why: if producers cannot publish, no datapoint arrives. Without canaries this looks the same as
 series that have no more data.
 
-Why the name: a token with `~` is never the encoding of an owner or a key, so no series can have the
-subject of a canary. The server deletes a canary after a minute. A worker that takes over reads those
-that are left, and otherwise finds the time without messages as an arrival gap.
+The server deletes a canary after a minute. A worker that takes over reads those that are left, and
+otherwise finds the time without messages as an arrival gap.
 
 On failure: the error is logged once and shown by `tocsin doctor`, and the next canary follows half
 a second later. No deadline passes meanwhile, because the watermark stands still.
@@ -28,17 +27,13 @@ import structlog
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 
-from rules.lanes.lane import LaneMessage
 from rules.lanes.partition import PartitionKey
 from rules.metrics import CANARIES
-from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
 INTERVAL_S = 0.5
 _ACK_TIMEOUT_S = 2.0
-_KEY = "~canary"
 _HEADERS = {"Nats-TTL": "60s"}
-_FNV_OFFSET, _FNV_PRIME = 2166136261, 16777619
 
 
 class CanaryTarget(Protocol):
@@ -98,27 +93,3 @@ class CanarySender:
             CANARIES.add(1, "accepted")
             if self.errors.pop(key, None) is not None:
                 _log.info("canary accepted again", partition=key[1])
-
-
-def is_canary(message: LaneMessage) -> bool:
-    """Whether a message of the data stream is a canary, by its owner and key."""
-    if not message.subject.endswith(_KEY):
-        return False
-    _, _, _, _, owner, key = message.subject.split(".", 5)
-    return owner.startswith("~") and key == _KEY
-
-
-def canary_subject(settings: Settings, partition: int) -> str:
-    """A subject whose owner the server assigns to `partition`."""
-    number = 0
-    while partition_of(f"~{number}", settings.data_partitions) != partition:
-        number += 1
-    return f"{settings.subjects}.datapoint.~{number}.{_KEY}"
-
-
-def partition_of(token: str, partitions: int) -> int:
-    """The result of `partition(n, 1)` in a subject transform of NATS: FNV-1a with 32 bits."""
-    digest = _FNV_OFFSET
-    for byte in token.encode():
-        digest = (digest ^ byte) * _FNV_PRIME % 2**32
-    return digest % partitions

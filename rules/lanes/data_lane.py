@@ -20,8 +20,7 @@ from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
-from rules.lanes.canary import canary_subject, is_canary
-from rules.lanes.data_stream import ensure_data_stream, partition_subject, producer_subject
+from rules.lanes.data_stream import canary_subject, ensure_data_stream, partition_subject, producer_subject
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import BatchPlan, LaneMessage
@@ -101,9 +100,6 @@ class DataLane:
     def canary_subject(self, partition: int) -> str | None:
         return canary_subject(self._settings, partition)
 
-    def has_effects(self, message: LaneMessage) -> bool:
-        return message.gap_began_at is not None or not is_canary(message)
-
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         wanted = self._settings.data_partitions
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})
@@ -136,7 +132,7 @@ class DataLane:
         await self._types.refresh(connection, rules_seq + 1)
         parsed, yielded_at = ParsedBatch(self._types.at(rules_seq + 1), self._bounds), 0
         for message in messages:
-            if is_canary(message):
+            if message.is_canary:
                 continue
             parsed.add(message)
             if len(parsed.inputs) > yielded_at + _PARSED_AT_ONCE:

@@ -28,6 +28,9 @@ from nats.js.client import JetStreamContext
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
 
+_CANARY_KEY = "~canary"
+_FNV_OFFSET, _FNV_PRIME = 2166136261, 16777619
+
 
 def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
@@ -86,3 +89,30 @@ def producer_subject(settings: Settings, subject: str) -> str:
 
 def partition_subject(settings: Settings, partition: int) -> str:
     return f"{settings.subjects}.data.{partition}.>"
+
+
+def canary_subject(settings: Settings, partition: int) -> str:
+    """The subject of canaries to a partition. Its owner is one that the server assigns to it.
+
+    A token with `~` is never the encoding of an owner or a key, so no series has this subject.
+    """
+    number = 0
+    while partition_of(f"~{number}", settings.data_partitions) != partition:
+        number += 1
+    return f"{settings.subjects}.datapoint.~{number}.{_CANARY_KEY}"
+
+
+def is_canary_subject(subject: str) -> bool:
+    """Whether a subject, as the server stored it, is that of a canary."""
+    if not subject.endswith(_CANARY_KEY):
+        return False
+    _, _, _, _, owner, key = subject.split(".", 5)
+    return owner.startswith("~") and key == _CANARY_KEY
+
+
+def partition_of(owner_token: str, partitions: int) -> int:
+    """The result of `partition(n, 1)` in a subject transform of NATS: FNV-1a with 32 bits."""
+    digest = _FNV_OFFSET
+    for byte in owner_token.encode():
+        digest = (digest ^ byte) * _FNV_PRIME % 2**32
+    return digest % partitions

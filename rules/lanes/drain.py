@@ -153,7 +153,7 @@ class Drain:
             async with self._slots:  # messages that come during the wait for a slot join the batch
                 messages = await reader.next_batch(connection)
                 self._last_read_s = time.monotonic()
-                if any(map(self._lane.has_effects, messages)):
+                if any(message.has_effects for message in messages):
                     await self._process_timed(connection, messages)
                 elif messages:
                     self.watermark = self._partition.read_until(messages[-1].at)
@@ -267,7 +267,7 @@ class Drain:
                 continue
             self._partition.position = position
             plan.committed()
-            MESSAGES.add(sum(map(self._lane.has_effects, messages)), self._lane.name)
+            MESSAGES.add(sum(message.has_effects for message in messages), self._lane.name)
             LANE_BATCH.observe(time.monotonic() - began_s, self._lane.name)
             return
         raise PartitionWaits(f"a batch lost {_TRIES} conflicts", remedy="none: it is tried again")

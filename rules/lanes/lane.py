@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 from nats.js.client import JetStreamContext
 
 from rules.lanes.arrival_gap import ArrivalGap
+from rules.lanes.data_stream import is_canary_subject
 from tocsin.core.db import Connection
 
 
@@ -36,6 +37,15 @@ class LaneMessage(NamedTuple):
     """The start of the arrival gap that this message ended; None if there was none."""
     stored_at: datetime | None = None
     """When the server stored it, by its own clock; None if it was read from the table."""
+
+    @property
+    def is_canary(self) -> bool:
+        return is_canary_subject(self.subject)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether it has to be committed; false for a canary that ended no gap."""
+        return self.gap_began_at is not None or not self.is_canary
 
 
 def ended_gaps(messages: Iterable[LaneMessage]) -> list[ArrivalGap]:
@@ -99,9 +109,6 @@ class Lane(Protocol):
 
     def canary_subject(self, partition: int) -> str | None:
         """The subject of canaries to a partition; None if the lane has none, and so no gaps."""
-
-    def has_effects(self, message: LaneMessage) -> bool:
-        """Whether a message has to be committed; false for a canary that ended no gap."""
 
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         """Create or check what the lane needs: its stream, and its rows in `lane_partition`."""

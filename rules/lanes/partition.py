@@ -39,6 +39,12 @@ class PartitionPosition(NamedTuple):
     """
     last_stored_at: datetime | None = None
     """When the server stored the message at `last_seq`: another one has another time."""
+    last_gap_at: datetime | None = None
+    """The start of the newest arrival gap.
+
+    The end of a gap is committed without a new `last_seq` if it is a canary. If the worker does not
+    know whether it was, this shows it.
+    """
 
 
 class Partition:
@@ -81,15 +87,20 @@ class Partition:
     ) -> PartitionPosition:
         """Move behind `messages`, and record the arrival gaps that they ended.
 
-        Returns the position that holds when the transaction commits.
+        Returns the position that holds when the transaction commits. Its sequence is never that of
+        a canary: canaries expire, and the message at the position shows whether a stream lost its
+        end. Canaries behind it are read again by another reader, without an effect.
         """
         before = self.position
+        last = next((message for message in reversed(messages) if not message.is_canary), None)
+        gaps = ended_gaps(messages)
         sourced = [message.source_seq for message in messages if message.source_seq is not None]
         after = before._replace(
-            last_seq=messages[-1].seq,
+            last_seq=last.seq if last is not None else before.last_seq,
             last_source_seq=max([before.last_source_seq, *sourced]),
             watermark=max(filter(None, (before.watermark, watermark)), default=None),
-            last_stored_at=messages[-1].stored_at,
+            last_stored_at=last.stored_at if last is not None else before.last_stored_at,
+            last_gap_at=gaps[-1].began_at if gaps else before.last_gap_at,
         )
         await self._update(
             connection,
@@ -98,9 +109,9 @@ class Partition:
             last_source_seq=after.last_source_seq,
             watermark=watermark,
             last_stored_at=after.last_stored_at,
+            last_gap_at=after.last_gap_at,
             ttl_s=self._ttl_s,
         )
-        gaps = ended_gaps(messages)
         if gaps:
             await record_gaps(connection, self.number, gaps)
         return after
@@ -124,6 +135,7 @@ class Partition:
             "partition": number,
             "holder": self._holder,
             "expected": self.position.last_seq,
+            "expected_gap": self.position.last_gap_at,
         }
         if (await connection.execute(query, {**expected, **values})).rowcount == 0:
             raise PartitionLost(

@@ -81,9 +81,6 @@ class RecordLane:
     def canary_subject(self, partition: int) -> str | None:
         return None
 
-    def has_effects(self, message: LaneMessage) -> bool:
-        return True
-
     async def open(self, connection: Connection, js: JetStreamContext) -> None:
         await connection.execute(statement("rules.lanes/begin_record_lane"))
         await wait_until_stream_exists(js, self.stream)

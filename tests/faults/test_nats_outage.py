@@ -23,7 +23,7 @@ from clock.service import Clock
 from rules.alarms.series_queries import list_series
 from rules.alarms.staleness import extended_deadline
 from rules.lanes.arrival_gap import ArrivalGap
-from rules.lanes.canary import canary_subject, partition_of
+from rules.lanes.data_stream import canary_subject, partition_of
 from rules.worker import Worker
 from schemas.wire.subjects import datapoint_subject
 from tests.nats_cluster import Node, nats_cluster

@@ -1,11 +1,5 @@
 -- Records arrival gaps of a partition of the data lane. The transaction holds the row of the
--- partition.
-with recorded as (
-    insert into tocsin.arrival_gap (partition, began_at, ended_at)
-    select %(partition)s, g.began_at, g.ended_at
-    from unnest(%(began_at)s::timestamptz[], %(ended_at)s::timestamptz[]) as g (began_at, ended_at)
-    returning began_at
-)
-update tocsin.lane_partition
-set last_gap_at = (select max(began_at) from recorded)
-where lane = 'data' and partition = %(partition)s
+-- partition, and sets its last_gap_at.
+insert into tocsin.arrival_gap (partition, began_at, ended_at)
+select %(partition)s, g.began_at, g.ended_at
+from unnest(%(began_at)s::timestamptz[], %(ended_at)s::timestamptz[]) as g (began_at, ended_at)

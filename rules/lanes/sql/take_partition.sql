@@ -10,4 +10,4 @@ update tocsin.lane_partition p
 set holder = %(holder)s, held_until = tocsin.instant() + make_interval(secs => %(ttl_s)s)
 from free
 where p.lane = free.lane and p.partition = free.partition
-returning p.last_seq, p.last_source_seq, p.watermark, p.incarnation, p.last_stored_at
+returning p.last_seq, p.last_source_seq, p.watermark, p.incarnation, p.last_stored_at, p.last_gap_at

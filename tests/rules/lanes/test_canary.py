@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from nats.js.errors import NotFoundError
 
-from rules.lanes.canary import canary_subject
-from rules.lanes.data_stream import ensure_data_stream
+from rules.lanes.data_stream import canary_subject, ensure_data_stream
 from tests.rules.lanes.lane_setup import (
     jetstream,
     lane_worker,

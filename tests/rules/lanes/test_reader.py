@@ -14,10 +14,10 @@ from nats.js.client import JetStreamContext
 from rules.lanes.arrival_gap import SHORTEST_GAP
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
-from rules.lanes.data_stream import data_stream_config, ensure_data_stream
+from rules.lanes.data_stream import canary_subject, data_stream_config, ensure_data_stream
 from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
-from rules.lanes.partition import Partition
+from rules.lanes.partition import Partition, PartitionLost
 from rules.lanes.reader import Reader
 from tests.cdc.published_records import smaller, with_long_timeouts
 from tests.rules.lanes.lane_setup import jetstream
@@ -26,7 +26,7 @@ from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection, connect
 from tocsin.core.errors import Unreachable
-from tocsin.core.instant import MICROSECOND
+from tocsin.core.instant import EPOCH, MICROSECOND
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, embedded_nats
 
@@ -315,6 +315,43 @@ async def test_a_message_that_ends_a_gap_carries_its_start(
     assert [c.gap_began_at, d.gap_began_at] == [long_ago, None]
     rows = await all_rows(reading.connection, "select partition, began_at, ended_at from tocsin.arrival_gap")
     assert [tuple(row.values()) for row in rows] == [(0, long_ago, c.at)]
+
+
+async def test_the_position_is_never_that_of_a_canary(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    """The server deletes canaries, and a message that is missing there means that the stream lost its end."""
+    await put(js, there, b"a")
+    for _ in range(2):
+        await js.publish(canary_subject(there, 0))
+    _, _, canary = await reading.next(3)
+    position = reading.partition.position
+    assert (position.last_seq, position.watermark) == (1, canary.at)
+    long_ago = canary.at - timedelta(minutes=5)
+    reading.partition.position = position._replace(watermark=long_ago)
+    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
+    *_, gap = [message.gap_began_at for message in await again.next(2)]
+    await js.publish(canary_subject(there, 0))
+    await again.next(1)
+    assert reading.partition.position.last_seq == 1, "the end of a gap is committed, too"
+    await put(js, there, b"b")
+    *_, b = await again.next(1)
+    assert (b.data, reading.partition.position.last_seq, gap) == (b"b", b.seq, None)
+
+
+async def test_the_end_of_a_gap_is_not_committed_twice_by_a_worker_that_does_not_know_of_its_commit(
+    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
+) -> None:
+    await put(js, there, b"a")
+    await reading.next(1)
+    before = reading.partition.position
+    long_ago = (before.watermark or EPOCH) - timedelta(minutes=5)
+    reading.partition.position = before = before._replace(watermark=long_ago)
+    await js.publish(canary_subject(there, 0))
+    await Reading(reading.connection, bus, DataLane(there), reading.partition).next(1)
+    reading.partition.position = before
+    with pytest.raises(PartitionLost):
+        await Reading(reading.connection, bus, DataLane(there), reading.partition).next(1)
 
 
 async def test_canaries_that_expired_are_not_a_gap_for_a_new_reader(

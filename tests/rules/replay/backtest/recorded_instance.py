@@ -23,8 +23,8 @@ from clock.term import begin_term
 from rules.alarms.over_series import SeriesAlarms
 from rules.engine import Arrival
 from rules.lanes.batch_size import BatchSize
-from rules.lanes.canary import canary_subject
 from rules.lanes.data_lane import DataLane
+from rules.lanes.data_stream import canary_subject
 from rules.lanes.drain import Drain
 from rules.lanes.lane import LaneMessage
 from rules.lanes.lease import Leases
@@ -121,8 +121,13 @@ class RecordedInstance:
 
     async def _read(self, drain: Drain, session: Connection) -> None:
         """Read the messages after the position of the drain."""
-        position = drain._partition.position.last_seq
-        messages = [message for message in self._stream if message.seq > position]
+        position = drain._partition.position
+        read_until = position.watermark or at(0)
+        messages = [
+            message
+            for message in self._stream
+            if message.seq > position.last_seq and not (message.is_canary and message.at <= read_until)
+        ]
         if messages:
             await drain._commit(session, messages)
 
