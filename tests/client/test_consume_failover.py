@@ -12,18 +12,36 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from nats.js.client import JetStreamContext
 
+from tests.cdc.published_records import T0
 from tests.client.failover import copy_tables, fail_over
 from tests.client.service import (
     billing,
+    bring_up,
     effects,
     publish,
     running,
     until_acknowledged,
     until_handled,
 )
-from tocsin.client import Delivery
+from tests.sql import all_rows
+from tocsin.client import Delivery, Event, Events, consume, consume_batches
 from tocsin.core.db import Connection
+from tocsin.core.record_log import append_events
+from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
+
+
+def count_requests(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The requests for single messages from now on."""
+    asked: list[Any] = []
+    get_msg = JetStreamContext.get_msg
+
+    async def count(js: JetStreamContext, *arguments: Any, **options: Any) -> Any:
+        asked.append(options)
+        return await get_msg(js, *arguments, **options)
+
+    monkeypatch.setattr(JetStreamContext, "get_msg", count)
+    return asked
 
 
 @pytest.fixture
@@ -83,13 +101,7 @@ async def test_the_comparison_after_a_restore_ends_at_the_first_record_that_is_m
         await until_acknowledged(settings)
     await ledger.execute("update tocsin_inbox set last_seq = 0, last_id = null")
     await ledger.execute("truncate effect")
-    asked: list[Any] = []
-    get_msg = JetStreamContext.get_msg
-
-    async def count(js: JetStreamContext, *arguments: Any, **options: Any) -> Any:
-        asked.append(options)
-        return await get_msg(js, *arguments, **options)
-
+    asked = count_requests(monkeypatch)
     began = asyncio.Event()
     requests_until_the_first_record = []
 
@@ -98,7 +110,6 @@ async def test_the_comparison_after_a_restore_ends_at_the_first_record_that_is_m
             requests_until_the_first_record.append(len(asked))
         began.set()
 
-    monkeypatch.setattr(JetStreamContext, "get_msg", count)
     again = asyncio.Event()
     async with running(billing(settings, again, handle=hold), stop=again):
         async with asyncio.timeout(30):
@@ -137,3 +148,29 @@ async def test_random_losses_leave_each_record_with_one_effect(
         await until_handled(ledger, range(first, last + 1))
         await until_acknowledged(settings, consumer)
     assert await effects(ledger) == list(range(first, last + 1))
+
+
+@pytest.mark.parametrize("call", [consume, consume_batches])
+async def test_a_rare_selection_is_compared_without_a_request_for_each_record(
+    settings: Settings,
+    ledger: Connection,
+    stop: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Any,
+) -> None:
+    """The deliveries have shown which selected record follows which."""
+    for _ in range(200):
+        await append_events(ledger, [NewEvent(T0, "caused", "noted", {}, owner=owner) for owner in "ab"])
+    await bring_up(settings)
+    handled: list[int] = []
+
+    async def handle(events: Event | list[Event], _: Connection) -> None:
+        handled.extend(event.seq for event in (events if isinstance(events, list) else [events]))
+
+    asked = count_requests(monkeypatch)
+    select = Events(namespace=settings.namespace, owner="b")
+    async with running(billing(settings, stop, call=call, handle=handle, select=select), stop=stop):
+        await until_acknowledged(settings)
+    assert handled == list(range(2, 401, 2))
+    assert await all_rows(ledger, "select last_seq from tocsin_inbox") == [{"last_seq": 400}]
+    assert len(asked) < 20

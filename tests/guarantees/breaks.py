@@ -284,7 +284,7 @@ BREAKS = (
         "Services that consume",
         "a batch begins before the records in front of it are handled",
         "tocsin/client/_batch_loop.py",
-        "if not position.is_followed_by(message) or (batch and _is_repeated(message)):",
+        "if not position.is_followed_by(seq, order) or (batch and _is_repeated(message)):",
         "if batch and _is_repeated(message):",
         ("client/test_consume_batches.py::test_another_process_takes_over_in_order",),
     ),

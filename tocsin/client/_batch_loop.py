@@ -27,9 +27,9 @@ from nats.aio.msg import Msg
 
 from tocsin.client._consumer_loop import ConsumerLoop, R, ignoring_outages
 from tocsin.client._durable import GROUP, DurableConsumer
-from tocsin.client._mark_advance import find_position
+from tocsin.client._mark_advance import DeliveryOrder, find_position
 from tocsin.client._mark_store import ConsumerContext, Unusable
-from tocsin.client._streams import API_TIMEOUT_S, RecordBus
+from tocsin.client._streams import RecordBus
 from tocsin.client.delivery import Undeliverable
 from tocsin.client.inbox import OpenInbox
 from tocsin.client.select import Select, Unreadable
@@ -54,27 +54,14 @@ class OrderPosition:
     seq: int
     upcoming: int = 0
     """The selected record behind it, if the stream was asked."""
-    delivery: int | None = None
-    """The number of the delivery of the record there, if that was its first."""
 
-    def is_followed_by(self, message: Msg) -> bool:
-        if message.metadata.sequence.stream <= max(self.seq + 1, self.upcoming):
-            return True
-        is_first = not _is_repeated(message)
-        # First deliveries are in the order of the stream, so nothing selected lies between two
-        # whose numbers follow each other.
-        return (
-            is_first and self.delivery is not None and message.metadata.sequence.consumer == self.delivery + 1
-        )
-
-    def after(self, message: Msg) -> OrderPosition:
-        seq = message.metadata.sequence.stream
-        if seq <= self.seq:
-            return self
-        return OrderPosition(seq, 0, None if _is_repeated(message) else message.metadata.sequence.consumer)
+    def is_followed_by(self, seq: int, order: DeliveryOrder) -> bool:
+        return seq <= max(self.seq + 1, self.upcoming) or order.follows(self.seq, seq)
 
 
-def in_order(waiting: dict[int, Msg], position: OrderPosition) -> tuple[list[Msg], OrderPosition]:
+def in_order(
+    waiting: dict[int, Msg], position: OrderPosition, order: DeliveryOrder
+) -> tuple[list[Msg], OrderPosition]:
     """The waiting messages that directly follow the position, and the position behind them.
 
     A message that was delivered before is alone.
@@ -82,10 +69,10 @@ def in_order(waiting: dict[int, Msg], position: OrderPosition) -> tuple[list[Msg
     batch: list[Msg] = []
     for seq in sorted(waiting):
         message = waiting[seq]
-        if not position.is_followed_by(message) or (batch and _is_repeated(message)):
+        if not position.is_followed_by(seq, order) or (batch and _is_repeated(message)):
             break
         batch.append(message)
-        position = position.after(message)
+        position = OrderPosition(seq) if seq > position.seq else position
         if _is_repeated(message):
             break
     return batch, position
@@ -108,7 +95,6 @@ class BatchLoop(ConsumerLoop[R]):
         super().__init__(bus, context, select, handle, durable, inbox)
         self._inbox = inbox
         self._batch = context.delivery.batch
-        self._subjects = select.subjects(bus.prefix)
         self._waiting: dict[int, Msg] = {}
         self._position: OrderPosition | None = None
 
@@ -137,19 +123,18 @@ class BatchLoop(ConsumerLoop[R]):
         size = max(1, self._batch - len(self._waiting))
         wait_s = _WAIT_FOR_OTHERS_S if self._waiting else _WAIT_S
         for message in await puller.next_batch(wait_s, at_most=size):
+            self._durable.order.note(message)
             self._waiting[message.metadata.sequence.stream] = message
 
     async def _next_in_order(self) -> tuple[list[Msg], OrderPosition]:
         if self._position is not None:
-            batch, position = in_order(self._waiting, self._position)
+            batch, position = in_order(self._waiting, self._position, self._durable.order)
             if batch or not self._waiting:
                 return batch, position
-        seq, upcoming = await find_position(
-            self._bus.client.jetstream(timeout=API_TIMEOUT_S),
-            *(self._bus.stream, self._subjects, max(self._waiting, default=0), self._store),
-        )
+        until = max(self._waiting, default=0)
+        seq, upcoming = await find_position(self._durable.selected(), until, self._store)
         self._position = OrderPosition(seq, upcoming)
-        return in_order(self._waiting, self._position)
+        return in_order(self._waiting, self._position, self._durable.order)
 
     def _take_batch(self, batch: list[Msg], position: OrderPosition) -> None:
         for message in batch:

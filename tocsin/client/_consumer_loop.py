@@ -133,6 +133,7 @@ class ConsumerLoop(Generic[R]):
                 continue
             # No await between the batch and its tasks: a stop there would lose the batch.
             for message in await self._puller.next_batch(at_most=capacity):
+                self._durable.order.note(message)
                 self._take(message)
             await self._check_mark()
 

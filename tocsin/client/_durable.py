@@ -25,7 +25,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, 
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from tocsin.client._mark_advance import advance_mark
+from tocsin.client._mark_advance import DeliveryOrder, SelectedRecords, advance_mark
 from tocsin.client._mark_store import Mark, OpenMarkStore, Unusable
 from tocsin.client._start_position import Start, find_start, record_id
 from tocsin.client._streams import API_TIMEOUT_S, RecordBus
@@ -83,8 +83,10 @@ class DurableConsumer:
         self._subjects = subjects
         self._delivery = delivery
         self._batch = batch
+        self.order = DeliveryOrder()
 
     async def ensure(self, store: OpenMarkStore, start: Start, *, is_first: bool) -> None:
+        self.order.begin()
         stream = await wait_for_stream(self._bus, is_first=is_first)
         existing = await self._info()
         if existing is not None:
@@ -133,7 +135,12 @@ class DurableConsumer:
 
     async def _advance_mark(self, info: ConsumerInfo, store: OpenMarkStore) -> int | None:
         acknowledged = info.ack_floor.stream_seq if info.ack_floor else 0
-        return await advance_mark(self._js, self._stream, self._subjects, acknowledged, store)
+        missing = await advance_mark(self.selected(), acknowledged, store)
+        self.order.forget_before(acknowledged if missing is None else missing)
+        return missing
+
+    def selected(self) -> SelectedRecords:
+        return SelectedRecords(self._js, self._stream, self._subjects, self.order)
 
     async def _info(self) -> ConsumerInfo | None:
         request = f"$JS.API.CONSUMER.INFO.{self._stream}.{self._name}"

@@ -5,7 +5,8 @@ selected. An acknowledgement in NATS proves nothing: the database of the service
 commit since (a failover to an asynchronous standby, a restore from a backup).
 
 Why gaps are compared and not records: the store returns its handled records in order. Only where
-two of them are not neighbours in the log is the stream asked for the next selected record. After a
+two of them are not neighbours is the stream asked for the next selected record. They are neighbours
+if their sequences are, or if the deliveries to this process showed it (`DeliveryOrder`). After a
 restore the first such request finds a missing record, however many were acknowledged since.
 
 On failure: the errors of NATS and of the store. The mark is where it was, or further by some pages.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import sys
 
+from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
@@ -24,13 +26,49 @@ from tocsin.client._start_position import record_id
 _PAGE = 1000
 
 
+class DeliveryOrder:
+    """Which selected record follows which, as far as the deliveries to this process show it.
+
+    The first deliveries of records are in the order of the stream, so nothing selected lies between
+    two whose numbers follow each other.
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[int, int] = {}
+        self._last = (0, 0)
+
+    def begin(self) -> None:
+        """A new consumer counts its deliveries from the beginning."""
+        self._last = (0, 0)
+
+    def note(self, message: Msg) -> None:
+        if message.metadata.num_delivered == 1:
+            seq, number = message.metadata.sequence.stream, message.metadata.sequence.consumer
+            if self._last[0] and number == self._last[1] + 1:
+                self._next[self._last[0]] = seq
+            self._last = (seq, number)
+
+    def follows(self, before: int, seq: int) -> bool:
+        return self._next.get(before) == seq
+
+    def forget_before(self, seq: int) -> None:
+        self._next = {before: after for before, after in self._next.items() if before >= seq}
+
+
 class SelectedRecords:
     """The positions of the selected records in the stream."""
 
-    def __init__(self, js: JetStreamContext, stream: str, subjects: list[str]) -> None:
+    def __init__(self, js: JetStreamContext, stream: str, subjects: list[str], order: DeliveryOrder) -> None:
         self._js = js
         self._stream = stream
         self._next = dict.fromkeys(subjects, 0)
+        self._order = order
+
+    async def has_between(self, before: int, seq: int) -> bool:
+        """Whether a selected record lies between the two."""
+        if seq <= before + 1 or self._order.follows(before, seq):
+            return False
+        return await self.next_after(before) < seq
 
     async def next_after(self, seq: int) -> int:
         """The first selected record after `seq`; a huge number if the stream has none.
@@ -43,6 +81,9 @@ class SelectedRecords:
                 self._next[subject] = await self._read_next(subject, seq + 1)
         return min(self._next.values())
 
+    async def mark_at(self, seq: int) -> Mark:
+        return Mark(seq, await record_id(self._js, self._stream, seq))
+
     async def _read_next(self, subject: str, seq: int) -> int:
         try:
             message = await self._js.get_msg(self._stream, seq=seq, subject=subject, next=True)
@@ -51,12 +92,9 @@ class SelectedRecords:
         return int(message.seq or sys.maxsize)
 
 
-async def advance_mark(
-    js: JetStreamContext, stream: str, subjects: list[str], acknowledged: int, store: OpenMarkStore
-) -> int | None:
+async def advance_mark(selected: SelectedRecords, acknowledged: int, store: OpenMarkStore) -> int | None:
     """Move the mark up to `acknowledged`; returns the first record before it that is not handled."""
     mark = await store.mark()
-    selected = SelectedRecords(js, stream, subjects)
     position = acknowledged if mark is None else mark.seq
     while position < acknowledged:
         handled = await store.handled_beyond(position, acknowledged, _PAGE)
@@ -67,7 +105,7 @@ async def advance_mark(
             reached, missing = acknowledged, None
         if reached > position:
             covered = sum(seq <= reached for seq in handled)
-            raised = Mark(reached, await record_id(js, stream, reached))
+            raised = await selected.mark_at(reached)
             if not await store.raise_mark(position, raised, covered):
                 return None
         if missing is not None:
@@ -76,12 +114,9 @@ async def advance_mark(
     return None
 
 
-async def find_position(
-    js: JetStreamContext, stream: str, subjects: list[str], until: int, store: OpenMarkStore
-) -> tuple[int, int]:
+async def find_position(selected: SelectedRecords, until: int, store: OpenMarkStore) -> tuple[int, int]:
     """The record up to which all selected ones are handled, and the selected record behind it."""
     mark = await store.mark()
-    selected = SelectedRecords(js, stream, subjects)
     position = 0 if mark is None else mark.seq
     while True:
         handled = await store.handled_beyond(position, until, _PAGE)
@@ -93,7 +128,7 @@ async def find_position(
 async def _without_gap(selected: SelectedRecords, position: int, handled: list[int]) -> int:
     """The last of the handled records before the first gap in them."""
     for seq in handled:
-        if seq > position + 1 and await selected.next_after(position) < seq:
+        if await selected.has_between(position, seq):
             break
         position = seq
     return position
