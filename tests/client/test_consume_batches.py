@@ -207,9 +207,9 @@ async def test_another_process_takes_over_in_order(
 ) -> None:
     """The second process gets later records before NATS redelivers those of the first one."""
     monkeypatch.setattr("tocsin.client._durable._UNPIN_S", 1.0)
-    await publish(settings, ledger, 10)
+    await publish(settings, ledger, 150)
     delivery = Delivery(ack_wait_s=4.0, drain_s=0.0)
-    hanging, second = Hanging(*range(1, 11)), Batches()
+    hanging, second = Hanging(*range(1, 151)), Batches()
     first = asyncio.create_task(in_batches(settings, stop, hanging, delivery=delivery))
     await hanging.hangs.wait()
     again = asyncio.Event()
@@ -220,8 +220,8 @@ async def test_another_process_takes_over_in_order(
         else:
             first.cancel()
             await asyncio.wait([first])
-        await until_handled(ledger, range(1, 21))
-    assert [seq for call in second.calls for seq in call] == list(range(1, 21))
+        await until_handled(ledger, range(1, 161))
+    assert [seq for call in second.calls for seq in call] == list(range(1, 161))
 
 
 async def test_a_record_that_kills_its_process_each_time_becomes_a_dead_letter_alone(

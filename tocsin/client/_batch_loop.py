@@ -97,6 +97,7 @@ class BatchLoop(ConsumerLoop[R]):
         self._batch = context.delivery.batch
         self._waiting: dict[int, Msg] = {}
         self._position: OrderPosition | None = None
+        self._is_out_of_turn = False
 
     async def _pull(self) -> None:
         await self._durable.ensure(self._store, self._start, is_first=False)
@@ -114,6 +115,7 @@ class BatchLoop(ConsumerLoop[R]):
                 continue
             await self._collect(self._puller)
             batch, position = await self._next_in_order()
+            self._is_out_of_turn = not batch
             # No await between the two: a stop there would lose the batch.
             if batch:
                 self._take_batch(batch, position)
@@ -121,7 +123,9 @@ class BatchLoop(ConsumerLoop[R]):
 
     async def _collect(self, puller: Puller) -> None:
         size = max(1, self._batch - len(self._waiting))
-        wait_s = _WAIT_FOR_OTHERS_S if self._waiting else _WAIT_S
+        # Records that are next in order are handled at once.
+        wait_s = _WAIT_FOR_OTHERS_S if self._is_out_of_turn else 0.0
+        wait_s = wait_s if self._waiting else _WAIT_S
         for message in await puller.next_batch(wait_s, at_most=size):
             self._durable.order.note(message)
             self._waiting[message.metadata.sequence.stream] = message
