@@ -15,7 +15,7 @@ async def test_ticks_are_fired_missed_or_failed(connection: Connection) -> None:
     await put(connection, BEAT)
     await put(connection, BEAT, name="missed", catch_up="none")
     await put(connection, BEAT, name="spoiled")
-    await connection.execute("update tocsin.schedule set recurrence = '[1]' where name = 'spoiled'")
+    await connection.execute("update tocsin.schedule set recurrence = '{}' where name = 'spoiled'")
     counted = Counted(CLOCK)
     term = await begin_term(connection, "test")
     await drain(term, at(104))

@@ -39,7 +39,7 @@ async def bad_tick(connection: Connection) -> dict[str, Any]:
 # A recurrence that Python cannot parse, a payload that Postgres rejects, a grace that overflows.
 DAMAGES = {
     "garbage": 'update tocsin.schedule set recurrence = \'{"cron": 5, "no": []}\' where name = %s',
-    "not an object": "update tocsin.schedule set recurrence = '[1]' where name = %s",
+    "no kind": "update tocsin.schedule set recurrence = '{}' where name = %s",
     "too large": (
         "with unchecked as (select %s as name) update tocsin.schedule s"
         " set payload = to_jsonb(repeat('x', 300000)) from unchecked u where s.name = u.name"

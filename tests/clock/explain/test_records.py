@@ -49,7 +49,7 @@ async def test_a_parked_schedule_with_an_invalid_recurrence_is_explained(
     connection: Connection,
 ) -> None:
     await put(connection, DAILY)
-    await connection.execute("update tocsin.schedule set recurrence = '[1]'")
+    await connection.execute("update tocsin.schedule set recurrence = '{}'")
     await connection.execute("delete from tocsin.audit")
     await fire(await begin_term(connection, "test", max_failures=1), connection, DUE)
     assert (await explain_job(connection, DUE + DAY / 2)).outcome == "parked"
