@@ -14,7 +14,15 @@ from rules.dispatch.dispatcher import Dispatcher
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
-from tests.cdc.published_records import append_steps, forget_after, head, live, publish_all, published
+from tests.cdc.published_records import (
+    append_steps,
+    forget_after,
+    head,
+    live,
+    publish_all,
+    publish_all_but,
+    published,
+)
 from tests.rules.apply.apply_setup import T0, action, actions, note, put, rows, rule
 from tests.rules.lanes.lane_setup import jetstream, partitions
 from tests.sessions import Sessions
@@ -201,6 +209,20 @@ async def test_records_that_expired_in_the_stream_are_read_from_the_table_in_ord
     steps = await rows(connection, "action_step", "seq")
     started = {row["id"]: row["event_seq"] for row in await actions(connection)}
     assert [started[row["action_id"]] for row in steps] == seqs
+
+
+async def test_records_that_the_stream_lost_are_read_from_the_table(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, action("tell") + rule("each", "tell"))
+    seqs = [await note(connection) for _ in range(6)]
+    await publish_all_but(settings, connection, seqs[1], seqs[2], seqs[4])
+    async with running(lane_worker(settings)):
+
+        async def are_started() -> bool:
+            return [row["event_seq"] for row in await actions(connection)] == seqs
+
+        await eventually(are_started, "each event starts its action, in order")
 
 
 async def test_records_that_expired_and_are_a_recorded_gap_are_passed_over(
