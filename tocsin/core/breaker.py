@@ -7,6 +7,8 @@ constraint, a trigger, a defect of this version), and nothing is blamed until a 
 Why sources and not messages: a source is the owner of a message, or a timer. All invalid messages
 of one owner are that owner's fault, however many they are, and are rejected without delay.
 
+Why not by time alone: docs/decisions/0024.
+
 Pure: the caller waits, tries again and reports. The state is lost with the process, so at most
 `LIMIT - 1` sources are blamed for a common cause after a restart.
 """
