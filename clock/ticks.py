@@ -283,7 +283,7 @@ def _outcome(row: TickRow, text: str, policy: Policy, spread: timedelta, now: da
         next_fire_at=None if next_at is None else next_at + spread_us,
         next_identity=None if following is None else recurrence.identity(following),
         done_until=microseconds_of(decision.done.at),
-        done_identity=None if decision.done.wall is None else _identity(row, recurrence, decision.done),
+        done_identity=_identity(row, recurrence, decision.done) if recurrence.is_fixed_time else None,
         end_status=_end_status(recurrence, decision),
         counted=0 if decision.missed is None or recurrence.is_divided else decision.missed.count,
     )
@@ -306,15 +306,18 @@ def _decide(row: TickRow, recurrence: Recurrence, policy: Policy, now: datetime)
         following = recurrence.occurrence_behind(instant, done)
         if following is None or following.at != row.nominal_at:
             return _Move(following)
-    identity = parse_identity(row.identity)
-    if identity is None or not recurrence.is_fixed_time:
+    identity = row.identity
+    if identity is None or identity[-2:-1] != "/" or not recurrence.is_fixed_time:
         # Only the instant of its own occurrence is needed.
         armed = None if row.identity is None else Occurrence(row.nominal_at, None, 0, None)
         return decide(recurrence, policy, row.nominal_at, now, armed)
     own = recurrence.occurrence_named(identity)
+    if own is not None and own.at == row.nominal_at:
+        # Without its wall time: its identity is stored, and computing it again costs a microsecond.
+        return decide(recurrence, policy, row.nominal_at, now, Occurrence(row.nominal_at, None, 0, None))
     if own is None:
         # The clocks skip it. Those behind it may lie earlier than this tick did.
-        return _Move(recurrence.occurrence_behind(row.nominal_at - _DAY, identity))
+        return _Move(recurrence.occurrence_behind(row.nominal_at - _DAY, parse_identity(identity)))
     return _Move(own) if own.at > now else decide(recurrence, policy, own.at, now, own)
 
 

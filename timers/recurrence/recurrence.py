@@ -69,7 +69,7 @@ class Recurrence:
         except OverflowError:
             return None
 
-    def occurrence_named(self, identity: WallIdentity) -> Occurrence | None:
+    def occurrence_named(self, identity: str) -> Occurrence | None:
         """The fixed-time occurrence of a wall time under the present tz data.
 
         None if the wall time does not exist any more, or lies outside the bounds.

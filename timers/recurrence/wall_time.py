@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from timers.recurrence.occurrence import Occurrence, WallIdentity, WallPattern
+from timers.recurrence.occurrence import Occurrence, WallIdentity, WallPattern, parse_identity
 from timers.recurrence.transitions import next_transition, offset_at, transitions
 from timers.recurrence.zones import zone
 from tocsin.core.instant import EPOCH, MICROSECOND
@@ -124,8 +124,11 @@ class FixedTime:
             )
         )
 
-    def named(self, identity: WallIdentity) -> Occurrence | None:
+    def named(self, identity: str) -> Occurrence | None:
         """The occurrence of a wall time under the present tz data; None if it no longer exists."""
+        return _named(self._zone.key, *self._policies, identity)
+
+    def resolve_named(self, identity: WallIdentity) -> Occurrence | None:
         wall = identity.wall
         fold = identity.fold if len(self._passes) == 2 else self._passes[0]
         offset = self._zone.utcoffset(wall) or _ZERO
@@ -181,6 +184,13 @@ class FixedTime:
 
     def minimum_distance(self) -> timedelta:
         return _shortest(FixedTime, self._pattern.times_of_day(), self._zone.key, *self._policies)
+
+
+@lru_cache(maxsize=16_384)
+def _named(tz: str, dst_gap: str, dst_fold: str, identity: str) -> Occurrence | None:
+    """Cached, because schedules that are due together mostly have the same wall time."""
+    parsed = parse_identity(identity)
+    return None if parsed is None else FixedTime(EveryDay(()), tz, dst_gap, dst_fold).resolve_named(parsed)
 
 
 def _earlier(first: Occurrence | None, second: Occurrence | None) -> Occurrence | None:
