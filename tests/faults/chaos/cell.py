@@ -41,7 +41,7 @@ class CellResult:
     metrics: list[str] = field(default_factory=list)
     metrics_named: bool | None = None
     operator: list[str] = field(default_factory=list)
-    restarted: int = 0
+    restarted: list[str] = field(default_factory=list)
     """Processes that ended by themselves and that the supervisor started again."""
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)

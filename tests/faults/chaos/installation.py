@@ -100,7 +100,8 @@ class Installation:
         self.is_failed_over = False
         self.firsts: dict[str, Any] = {}
         self.requests: Receiver = Receiver()
-        self.restarted = 0
+        self.restarted: list[str] = []
+        """The processes that ended by themselves, each with the last line of its log."""
         self.sources = dict.fromkeys(NAMES, Path.cwd())
         """The source tree that each process runs."""
         self._producing: Future[None] | None = None
@@ -282,8 +283,12 @@ class Installation:
         """Start what ended. The main thread calls this while it waits."""
         ended = self.processes.ended()
         if ended:
+            self.restarted += [f"{name}: {self._last_line(name)}" for name in ended]
             self.processes.kill(*ended)
-            self.restarted += len(ended)
+
+    def _last_line(self, name: str) -> str:
+        log = self.folder / f"{name.replace(' ', '-')}.log"
+        return (log.read_text(encoding="utf-8").splitlines() or [""])[-1]
 
     def wait(self, seconds: float) -> None:
         until_s = time.monotonic() + seconds
