@@ -30,12 +30,13 @@ def damage(chaos: Installation) -> Costs:
         )
         connection.execute(
             "delete from tocsin.event where seq ="
-            " (select max(seq) from tocsin.event where schedule = 'pulse' and type = 'schedule-fired')"
+            " (select min(seq) from tocsin.event where schedule = 'pulse' and type = 'schedule-fired')"
         )
     with psycopg.connect(chaos.service_database, autocommit=True) as connection:
-        connection.execute("delete from effect where seq = 2")
+        connection.execute("delete from effect where seq = (select max(seq) from effect)")
         connection.execute("insert into effect (seq, id) select seq, id from effect where seq = 3")
-    chaos.requests.requests.pop()
+    requests = chaos.requests.requests
+    requests[:] = [request for request in requests if request.body != requests[-1].body]
     return account(chaos, chaos.load.acknowledged)
 
 
