@@ -43,16 +43,16 @@ class CancelRuns(Writes):
         self.cancelled: list[UUID] = []
         self._steps: list[NewStep] = []
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         if self._reasons:
             await connection.execute(
                 statement("rules.actions/remove_all_waits"), {"refs": [str(id) for id in self._reasons]}
             )
 
-    def actions(self) -> Iterable[UUID]:
+    def actions_to_lock(self) -> Iterable[UUID]:
         return self._reasons
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._reasons:
             return
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
@@ -80,7 +80,7 @@ class CancelRuns(Writes):
             await self._check_no_timers(connection)
             self._steps += await begin_queued(connection, queues)
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         return NewRecords(steps=self._steps)
 
     def first_steps(self) -> list[NewStep]:
@@ -104,7 +104,7 @@ class CancelRunsOfAlarms(CancelRuns):
         super().__init__(dict.fromkeys(run_ids, ""))
         self._ends = ends
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._ends:
             return
         columns = {
@@ -113,7 +113,7 @@ class CancelRunsOfAlarms(CancelRuns):
             "reasons": [end.reason for end in self._ends],
         }
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
-        await super().entities(connection)
+        await super().write_entities(connection)
 
 
 class AlarmEnds:
@@ -145,14 +145,14 @@ async def cancel_runs(
             cancelling = CancelRuns(reasons)
             try:
                 async with connection.transaction():
-                    await cancelling.timers(connection)
-                    await cancelling.entities(connection)
+                    await cancelling.write_timers(connection)
+                    await cancelling.write_entities(connection)
                     if actor is not None:
                         for step in cancelling.first_steps():
                             await audit_run(
                                 connection, actor, "cancel", step.action_id, step.name, step.owner
                             )
-                    await append_records(connection, cancelling.records())
+                    await append_records(connection, cancelling.records_to_append())
                 return cancelling.cancelled
             except Conflict:
                 continue

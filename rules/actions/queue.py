@@ -28,11 +28,11 @@ class BeginQueued(Writes):
         self._queues = queues
         self._steps: list[NewStep] = []
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if self._queues:
             self._steps = await begin_queued(connection, self._queues)
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         return NewRecords(steps=self._steps)
 
 

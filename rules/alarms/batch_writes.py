@@ -4,7 +4,7 @@ It collects new states, alarms, sustain timers and events. The lanes use it thro
 and `over_series`, an apply through `rules.apply`.
 
 Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
-are still current. If the clock or an apply changed one of them, `timers` or `entities` raises
+are still current. If the clock or an apply changed one of them, `write_timers` or `write_entities` raises
 `Conflict`: the transaction is rolled back and the batch is planned again. If a sustain fires
 while an input clears its alarm, exactly one of them wins, and the row of the timer decides which.
 
@@ -128,7 +128,7 @@ class AlarmBatch(Writes):
     alarms takes about a second on a busy machine. Inside the transaction, Postgres could end the
     session as idle.
 
-    The methods are called in the order inputs, `freeze`, `timers`, `entities`, `records`.
+    The methods are called in the order inputs, `freeze`, `write_timers`, `write_entities`, `records_to_append`.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class AlarmBatch(Writes):
         assert self._columns is not None
         return self._columns
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         columns = self._frozen()
         if columns.cancelled:
             row = await fetch_one(connection, "rules.alarms/cancel_sustains", columns.cancelled)
@@ -276,7 +276,7 @@ class AlarmBatch(Writes):
         if columns.armed:
             await connection.execute(statement("rules.alarms/arm_sustains"), columns.armed)
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         columns = self._frozen()
         if columns.states:
             row = await fetch_one(connection, "rules.alarms/put_rule_states", columns.states)
@@ -287,7 +287,7 @@ class AlarmBatch(Writes):
         if columns.alarms:
             await connection.execute(statement("rules.alarms/put_alarms"), columns.alarms)
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         return NewRecords(events=self.events)
 
     def _state_columns(self) -> dict[str, Any]:

@@ -127,8 +127,8 @@ class SeriesBatch(Writes):
         self._changed = changed
         self._calculated = calculated
 
-    async def timers(self, connection: Connection) -> None:
-        await self._alarms.timers(connection)
+    async def write_timers(self, connection: Connection) -> None:
+        await self._alarms.write_timers(connection)
         watched = [
             series
             for series in self._changed
@@ -141,7 +141,7 @@ class SeriesBatch(Writes):
         if armed:
             await _arm(connection, armed)
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         changed = [
             series for series in self._changed if series.stored is not None or series.stale_since is not None
         ]
@@ -155,9 +155,9 @@ class SeriesBatch(Writes):
                     "handled_stale_since": [series.handled_stale_since for series in changed],
                 },
             )
-        await self._alarms.entities(connection)
+        await self._alarms.write_entities(connection)
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         rows = [observation.to_json() for observation in self.observations]
         return NewRecords(self._alarms.events, calculated=self._calculated, observations=rows)
 

@@ -44,6 +44,8 @@ def extended_deadline(arrived_at: datetime, stale_after: timedelta, gaps: Sequen
     A later arrival, or one more gap, never makes the deadline earlier.
     """
     deadline = arrived_at + stale_after
+    if not gaps:
+        return deadline
     first = bisect_left(gaps, arrived_at, key=attrgetter("began_at"))
     for number in range(first, len(gaps)):
         began_at, ended_at = gaps[number]

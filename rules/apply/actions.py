@@ -47,11 +47,11 @@ class CancelUnstarted(Writes):
         self._columns = {"rules": list(ended), "reasons": list(ended.values())}
         self.steps: list[NewStep] = []
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         if self._columns["rules"]:
             await connection.execute(statement("rules.apply/disarm_unstarted_runs"), self._columns)
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._columns["rules"]:
             return
         rows = await fetch_all(connection, "rules.apply/cancel_unstarted_runs", self._columns)
@@ -70,7 +70,7 @@ class CancelUnstarted(Writes):
             for action_id, name, owner, correlation_id, event_id, reason in rows
         ]
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         return NewRecords(steps=self.steps)
 
 

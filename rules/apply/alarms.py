@@ -51,8 +51,8 @@ async def change_alarms(
     events: list[NewEvent] = []
     async for states in read_alarm_states(connection, changes, watermarks):
         batch = changed_alarms(states, changes, at)
-        await batch.timers(connection)
-        await batch.entities(connection)
+        await batch.write_timers(connection)
+        await batch.write_entities(connection)
         events += batch.events
     removed_rules = sorted(name for name, change in changes.items() if change.rule is None)
     if removed_rules:

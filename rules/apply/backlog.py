@@ -113,9 +113,9 @@ async def _process_chunk(
                 raise Conflict("another apply was faster")
             inputs = [OwnerWatermark(overdue.owner, row[0]) for overdue in chunk]
             batch = await plan_batch(connection, partition, inputs, impact.before, impact.members)
-            await batch.timers(connection)
-            await batch.entities(connection)
-            await append_records(connection, batch.records())
+            await batch.write_timers(connection)
+            await batch.write_entities(connection)
+            await append_records(connection, batch.records_to_append())
 
     try:
         await retrying(once)

@@ -130,6 +130,6 @@ async def _evaluate(
 
 
 async def _write(connection: Connection, work: Writes) -> NewRecords:
-    await work.timers(connection)
-    await work.entities(connection)
-    return work.records()
+    await work.write_timers(connection)
+    await work.write_entities(connection)
+    return work.records_to_append()

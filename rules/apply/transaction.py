@@ -141,16 +141,16 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     runs = CancelUnstarted(ended_rules(plan.effective))
     works: tuple[Writes, ...] = (runs, ChangedWatchdogs(stale_after))
     for work in works:
-        await work.timers(connection)
+        await work.write_timers(connection)
     transitions = await change_alarms(connection, impact.state_changes, watermarks, actor.now)
     for work in works:
-        await work.entities(connection)
+        await work.write_entities(connection)
     evaluated = await evaluate_stale_series(connection, watermarks, impact, actor.now)
     await _audit(connection, plan.effective, actor)
     await connection.execute(statement("rules.apply/raise_idle_timeout"))
     health = await change_systems(connection, impact, watermarks, observations, actor.now)
     applied = NewRecords([_applied_event(plan, actor)])
-    ends = [NewRecords(transitions), *(work.records() for work in works)]
+    ends = [NewRecords(transitions), *(work.records_to_append() for work in works)]
     records = NewRecords.joined([overdue, *ends, applied, evaluated, health])
     seq = await _record(connection, plan.effective, records, len(evaluated.events))
     resolved = sum(event.type == "alarm-resolved" for event in transitions)

@@ -30,7 +30,7 @@ class ChangedWatchdogs(Writes):
         self._disarmed = [key for key, time in stale_after.items() if time is None]
         self._armed = {key: time // MICROSECOND for key, time in stale_after.items() if time is not None}
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         if self._disarmed:
             await connection.execute(statement("rules.apply/disarm_watchdogs"), {"keys": self._disarmed})
         if self._armed:

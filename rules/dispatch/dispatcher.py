@@ -71,8 +71,8 @@ class StartRuns(Writes):
         self._replaced = replaced.keys()
         self.steps: list[NewStep] = []
 
-    async def timers(self, connection: Connection) -> None:
-        await self._cancelling.timers(connection)
+    async def write_timers(self, connection: Connection) -> None:
+        await self._cancelling.write_timers(connection)
         groups = {
             str(start.id): start.event.recordedat + start.match.policy.group_wait
             for start in self._starts
@@ -86,14 +86,14 @@ class StartRuns(Writes):
                 statement("rules.dispatch/arm_groups"), {"refs": list(groups), "at": list(groups.values())}
             )
 
-    def actions(self) -> Iterable[UUID]:
+    def actions_to_lock(self) -> Iterable[UUID]:
         return [run.id for run in self._policies.runs]
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._starts:
             return
         await self._policies.verify(connection)
-        await self._cancelling.entities(connection)
+        await self._cancelling.write_entities(connection)
         rows = await fetch_all(connection, "rules.dispatch/start_actions", self._columns())
         self.steps = [
             NewStep(
@@ -139,5 +139,5 @@ class StartRuns(Writes):
     def _reason(self, start: Start) -> str | None:
         return "overlap: replaced before it began" if start.id in self._replaced else start.admission.reason
 
-    def records(self) -> NewRecords:
-        return NewRecords.joined([self._cancelling.records(), NewRecords(steps=self.steps)])
+    def records_to_append(self) -> NewRecords:
+        return NewRecords.joined([self._cancelling.records_to_append(), NewRecords(steps=self.steps)])

@@ -42,10 +42,10 @@ class WakeRuns(Writes):
         self._met = met
         self._steps: list[NewStep] = []
 
-    def actions(self) -> Iterable[UUID]:
+    def actions_to_lock(self) -> Iterable[UUID]:
         return {met.wait.run_id for met in self._met}
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._met:
             return
         columns = {
@@ -72,5 +72,5 @@ class WakeRuns(Writes):
         ]
         await connection.execute(statement("rules.dispatch/delete_met_waits"), columns)
 
-    def records(self) -> NewRecords:
+    def records_to_append(self) -> NewRecords:
         return NewRecords(steps=self._steps)

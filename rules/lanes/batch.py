@@ -27,18 +27,18 @@ class Writes:
     async def stage(self, connection: Connection) -> None:
         """Copy rows to the session, before the first lock."""
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         """Lock, delete and arm timers, in the order of (kind, ref, key)."""
 
-    def actions(self) -> Iterable[UUID]:
-        """The existing actions that `entities` will lock."""
+    def actions_to_lock(self) -> Iterable[UUID]:
+        """The existing actions that `write_entities` will lock."""
         return ()
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         """Write entities in key order, verified by version."""
 
-    def records(self) -> NewRecords:
-        """The records to append; called after `entities`, whose result they may depend on."""
+    def records_to_append(self) -> NewRecords:
+        """The records to append; called after `write_entities`, whose result they may depend on."""
         return NewRecords()
 
     def committed(self) -> None:
@@ -55,14 +55,14 @@ class PhasedPlan:
 
     async def write(self, connection: Connection) -> None:
         for work in self._works:
-            await work.timers(connection)
-        unlocked = sorted({id for work in self._works for id in work.actions()})
+            await work.write_timers(connection)
+        unlocked = sorted({id for work in self._works for id in work.actions_to_lock()})
         for work in self._works:
-            if unlocked and any(work.actions()):
+            if unlocked and any(work.actions_to_lock()):
                 await connection.execute(statement("rules.lanes/lock_actions"), {"ids": unlocked})
                 unlocked = []
-            await work.entities(connection)
-        await append_records(connection, NewRecords.joined(work.records() for work in self._works))
+            await work.write_entities(connection)
+        await append_records(connection, NewRecords.joined(work.records_to_append() for work in self._works))
 
     def committed(self) -> None:
         for work in self._works:

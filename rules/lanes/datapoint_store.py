@@ -57,7 +57,7 @@ class DatapointWrites(Writes):
         async with connection.cursor() as cursor, cursor.copy(copying) as copy:
             await copy.write(self._lines)
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         if not self._lines:
             return
         await connection.execute(statement("rules.lanes/store_datapoints"))

@@ -22,6 +22,6 @@ class RulesUnchanged(Writes):
     def __init__(self, rules_seq: int) -> None:
         self._rules_seq = rules_seq
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         if await newest_rules(connection) != self._rules_seq:
             raise Conflict(f"rules were applied after {self._rules_seq}: the batch is planned again")

@@ -37,7 +37,7 @@ class ConflictTwice(Writes):
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
         return self
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         self.tries += 1
         if self.tries <= 2:
             raise Conflict("another transaction was faster")

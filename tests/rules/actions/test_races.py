@@ -198,8 +198,8 @@ async def test_an_event_that_comes_while_the_deadline_commits_waits_and_finds_it
         await instance.connection.execute(
             "update tocsin.action set active = jsonb_set(active, '{0,state}', '\"due\"'), version = version + 1"
         )
-        blocked_lane = asyncio.create_task(waking.entities(lane))
+        blocked_lane = asyncio.create_task(waking.write_entities(lane))
         await until_blocked(watch, lane, "the event waits for the fire")
     await blocked_lane
-    assert list(waking.records().steps) == []
+    assert list(waking.records_to_append().steps) == []
     assert "met" not in (await instance.action())["active"]["0"]

@@ -43,7 +43,7 @@ class _Count(Writes):
         self._batch = batch
         self._hook = hook
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         arrivals = [input for input in self._batch.inputs if isinstance(input, Arrival)]
         await connection.execute(
             "insert into public.effect (pid, partition, owner, seq, value)"

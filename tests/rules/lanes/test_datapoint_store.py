@@ -45,8 +45,8 @@ async def store(connection: Connection, *datapoints: PlacedArrival, partition: i
     writes = DatapointWrites(partition, datapoints)
     async with connection.transaction():
         await writes.stage(connection)
-        await writes.timers(connection)
-        await writes.entities(connection)
+        await writes.write_timers(connection)
+        await writes.write_entities(connection)
 
 
 async def current(connection: Connection) -> dict[str, Any]:
@@ -99,7 +99,7 @@ async def test_a_batch_that_was_rolled_back_can_be_staged_again(connection: Conn
     writes = DatapointWrites(0, [point(1, 1)])
     async with connection.transaction(force_rollback=True):
         await writes.stage(connection)
-        await writes.entities(connection)
+        await writes.write_entities(connection)
     await store(connection, point(1, 1))
     assert len(await rows(connection, "datapoint")) == 1
 

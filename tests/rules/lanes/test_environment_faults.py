@@ -183,7 +183,7 @@ class _Divide(Writes):
     def __init__(self, by: int) -> None:
         self._by = by
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         await connection.execute("select 1 / %s", (self._by,))
 
 

@@ -111,7 +111,7 @@ class ConflictTwice(Writes):
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
         return self
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         ConflictTwice.tries += 1
         if ConflictTwice.tries <= 2:
             raise Conflict("another transaction was faster")
@@ -137,7 +137,7 @@ class AlwaysConflict(Writes):
     async def plan(self, connection: Connection, batch: DataBatch) -> Writes:
         return self if batch.partition == self.partition else Writes()
 
-    async def timers(self, connection: Connection) -> None:
+    async def write_timers(self, connection: Connection) -> None:
         raise Conflict("another transaction was faster")
 
 
@@ -183,7 +183,7 @@ class _Divide(Writes):
     def __init__(self, by: int) -> None:
         self._by = by
 
-    async def entities(self, connection: Connection) -> None:
+    async def write_entities(self, connection: Connection) -> None:
         await connection.execute("select 1 / %s", (self._by,))
 
 
