@@ -4,8 +4,8 @@ It collects new states, alarms, sustain timers and events. The lanes use it thro
 and `over_series`, an apply through `rules.apply`.
 
 Guarantee: an `AlarmBatch` starts from states that were read without a lock, and writes only if they
-are still current. If the clock or an apply changed one of them, `write_timers` or `write_entities` raises
-`Conflict`: the transaction is rolled back and the batch is planned again. If a sustain fires
+are still current. If the clock or an apply changed one of them, `write_timers` or `write_entities`
+raises `Conflict`: the transaction is rolled back and the batch is planned again. If a sustain fires
 while an input clears its alarm, exactly one of them wins, and the row of the timer decides which.
 
 Only the difference between the first and the last state of the batch is written. A sustain that was
@@ -128,7 +128,8 @@ class AlarmBatch(Writes):
     alarms takes about a second on a busy machine. Inside the transaction, Postgres could end the
     session as idle.
 
-    The methods are called in the order inputs, `freeze`, `write_timers`, `write_entities`, `records_to_append`.
+    The methods are called in the order inputs, `freeze`, `write_timers`, `write_entities`,
+    `records_to_append`.
     """
 
     def __init__(
