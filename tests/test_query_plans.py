@@ -168,3 +168,11 @@ async def test_functions_for_services_read_by_index_in_any_session(
         for _ in range(8):  # a session keeps a generic plan from the sixth call on
             await service.execute(f"select {call}")
         assert await _whole_reads(service) == before
+
+
+def test_the_present_instant_is_read_once() -> None:
+    """A volatile function in a condition is called for every row, and no index is used for it."""
+    paths = [path for package in (*_PACKAGES, "tocsin", "bench") for path in (_ROOT / package).rglob("*.sql")]
+    assert len(paths) > 300
+    compared = re.compile(r"[<>]=? tocsin\.instant\(\)")
+    assert [path.name for path in paths if compared.search(path.read_text(encoding="utf-8"))] == []

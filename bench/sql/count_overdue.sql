@@ -1,2 +1,2 @@
 -- Timers of an outage that no clock has fired yet.
-select count(*) from tocsin.timer where fire_at < tocsin.instant() - interval '10 seconds'
+select count(*) from tocsin.timer where fire_at < (select tocsin.instant()) - interval '10 seconds'

@@ -7,7 +7,7 @@ select tocsin.instant(),
        (select min(a.event_seq) from tocsin.action a
         where a.state in ('gathering', 'queued', 'running') and a.event_seq >= h.horizon),
        (select min(a.event_seq) from tocsin.action a
-        where a.state in ('failed', 'timed_out') and a.ended_at >= tocsin.instant() - %(dead_age)s::interval
+        where a.state in ('failed', 'timed_out') and a.ended_at >= (select tocsin.instant()) - %(dead_age)s::interval
           and a.event_seq >= h.horizon),
        (select case when count(*) = count(p.watermark) then min(p.watermark) end
         from tocsin.lane_partition p where p.lane = 'data')

@@ -7,7 +7,7 @@ with renewed as (
     on conflict (holder) do update set seen_until = excluded.seen_until
 ),
 deleted as (
-    delete from tocsin.lane_worker where seen_until < tocsin.instant() - interval '1 minute'
+    delete from tocsin.lane_worker where seen_until < (select tocsin.instant()) - interval '1 minute'
 ),
 held as (
     select p.lane, p.partition

@@ -3,7 +3,7 @@
 with free as (
     select lane, partition
     from tocsin.lane_partition
-    where lane = %(lane)s and partition = %(partition)s and (holder is null or held_until <= tocsin.instant())
+    where lane = %(lane)s and partition = %(partition)s and (holder is null or held_until <= (select tocsin.instant()))
     for update skip locked
 )
 update tocsin.lane_partition p

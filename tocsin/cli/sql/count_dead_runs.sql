@@ -2,4 +2,4 @@
 -- Index: action_dead.
 select count(*), max(ended_at)
 from tocsin.action
-where state in ('failed', 'timed_out') and ended_at > tocsin.instant() - interval '1 day'
+where state in ('failed', 'timed_out') and ended_at > (select tocsin.instant()) - interval '1 day'

@@ -6,7 +6,7 @@ cross join lateral (
     select t.last_error, t.fire_at
     from tocsin.timer t
     where t.kind = kinds.kind and t.parked_at is null and t.last_error is not null
-      and t.fire_at <= tocsin.instant() + interval '5 minutes'
+      and t.fire_at <= (select tocsin.instant()) + interval '5 minutes'
     order by t.fire_at
     limit %(limit)s
 ) as failing
