@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+from tests.client.service import publish, until_acknowledged, until_handled
 from tests.sql import all_rows
 from tocsin.core.db import Connection
+from tocsin.core.settings import Settings
 
 _TABLES = ("tocsin_inbox", "tocsin_inbox_ahead", "effect")
 
@@ -34,3 +37,27 @@ async def fail_over(connection: Connection, standby: dict[str, list[Any]]) -> No
             for row in rows:
                 values = ", ".join(["%s"] * len(row))
                 await connection.execute(f"insert into {table} values ({values})", row)
+
+
+async def publish_and_fail_over(
+    settings: Settings,
+    connection: Connection,
+    chance: random.Random,
+    consumer: str,
+    first: int,
+    *,
+    at_once: int,
+) -> int:
+    """Publish records, and fail over to older and older standbys in between; returns the last record."""
+    await until_handled(connection, [first])
+    standbys, last = [await copy_tables(connection)], first
+    for _ in range(chance.randint(2, 4)):
+        last = await publish(settings, connection, chance.randint(1, at_once))
+        if chance.random() < 0.5:
+            await until_handled(connection, range(first, last + 1))
+            await until_acknowledged(settings, consumer)
+        standbys.append(await copy_tables(connection))
+        if chance.random() < 0.7:
+            del standbys[chance.randint(1, len(standbys)) :]
+            await fail_over(connection, standbys[-1])
+    return last

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.client.failover import copy_tables, fail_over
+from tests.client.failover import publish_and_fail_over
 from tests.client.service import (
     billing,
     bring_up,
@@ -311,7 +311,7 @@ async def test_random_losses_and_failures_leave_each_record_with_one_effect(
     chance = random.Random(seed)
     await ledger.execute("truncate effect, tocsin_inbox, tocsin_inbox_ahead")
     consumer = f"billing-{seed}-{batch}-{processes}"
-    first = last = await publish(settings, ledger, 1)
+    first = await publish(settings, ledger, 1)
     stop = asyncio.Event()
     noted = Batches()
 
@@ -324,17 +324,7 @@ async def test_random_losses_and_failures_leave_each_record_with_one_effect(
     options = {"delivery": delivery, "consumer": consumer, "start": first}
     consumers = [in_batches(settings, stop, sometimes, **options) for _ in range(processes)]
     async with running(*consumers, stop=stop):
-        await until_handled(ledger, [first])
-        standbys = [await copy_tables(ledger)]
-        for _ in range(chance.randint(2, 4)):
-            last = await publish(settings, ledger, chance.randint(1, 12))
-            if chance.random() < 0.5:
-                await until_handled(ledger, range(first, last + 1))
-                await until_acknowledged(settings, consumer)
-            standbys.append(await copy_tables(ledger))
-            if chance.random() < 0.7:
-                del standbys[chance.randint(1, len(standbys)) :]
-                await fail_over(ledger, standbys[-1])
+        last = await publish_and_fail_over(settings, ledger, chance, consumer, first, at_once=12)
         await until_handled(ledger, range(first, last + 1), within=40)
         await until_acknowledged(settings, consumer)
     assert await effects(ledger) == list(range(first, last + 1))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nats.js.client import JetStreamContext
 
 from tests.cdc.published_records import T0
-from tests.client.failover import copy_tables, fail_over
+from tests.client.failover import copy_tables, fail_over, publish_and_fail_over
 from tests.client.service import (
     billing,
     bring_up,
@@ -126,25 +126,14 @@ async def test_random_losses_leave_each_record_with_one_effect(
     chance = random.Random(seed)
     await ledger.execute("truncate effect, tocsin_inbox, tocsin_inbox_ahead")
     consumer = f"billing-{seed}-{concurrency}-{processes}"
-    last = await publish(settings, ledger, 1)
+    first = await publish(settings, ledger, 1)
     stop = asyncio.Event()
     delivery = Delivery(concurrency=concurrency, back_off_s=0.02, attempts=1000)
     consumers = [
-        billing(settings, stop, delivery=delivery, consumer=consumer, start=last) for _ in range(processes)
+        billing(settings, stop, delivery=delivery, consumer=consumer, start=first) for _ in range(processes)
     ]
-    first = last
     async with running(*consumers, stop=stop):
-        await until_handled(ledger, [first])
-        standbys = [await copy_tables(ledger)]
-        for _ in range(chance.randint(2, 4)):
-            last = await publish(settings, ledger, chance.randint(1, 6))
-            if chance.random() < 0.5:
-                await until_handled(ledger, range(first, last + 1))
-                await until_acknowledged(settings, consumer)
-            standbys.append(await copy_tables(ledger))
-            if chance.random() < 0.7:
-                del standbys[chance.randint(1, len(standbys)) :]
-                await fail_over(ledger, standbys[-1])
+        last = await publish_and_fail_over(settings, ledger, chance, consumer, first, at_once=6)
         await until_handled(ledger, range(first, last + 1))
         await until_acknowledged(settings, consumer)
     assert await effects(ledger) == list(range(first, last + 1))
