@@ -23,7 +23,7 @@ _NEEDS_DATABASE = (
     *(["schedule", "show", "x"], ["schedule", "pause", "x"], ["schedule", "add", "x", "--every", "5s"]),
 )
 _HEAVY = ("asyncio", "psycopg", "nats", "pydantic", "rich", "structlog", "croniter", "cel_expr_python")
-_SECTIONS = ("Rules", "Inspect", "Change", "Operate")
+_SECTIONS = ("Rules", "Look", "Act", "Operate")
 
 
 def _commands() -> list[list[str]]:
@@ -64,8 +64,8 @@ def test_help_lists_every_command_in_its_section() -> None:
     sections = _sections(_help(100))
     assert tuple(sections) == _SECTIONS
     assert sections["Rules"][:3] == ["check", "plan", "apply"]
-    assert sections["Inspect"][0] == "alarms"
-    assert sections["Change"] == ["ack", "snooze", "send", "emit", "schedule"]
+    assert sections["Look"][0] == "alarms"
+    assert sections["Act"] == ["ack", "snooze", "send", "emit", "schedule"]
     assert sections["Operate"][0] == "up"
     listed = [name for names in sections.values() for name in names]
     group = typer.main.get_command(app)

@@ -52,7 +52,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "next": next.next_times,
         "parse-time": parse_time.parse_time,
     },
-    "Inspect": {
+    "Look": {
         "alarms": alarms.alarms,
         "series": series.series,
         "health": health.health,
@@ -70,7 +70,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "audit": audit.audit,
         "dead-letters": _group(dead_letters.dead_letters, {"retry": dead_letters.retry}),
     },
-    "Change": {
+    "Act": {
         "ack": ack.ack,
         "snooze": snooze.snooze,
         "send": send.send,
