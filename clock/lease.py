@@ -52,6 +52,8 @@ from tocsin.core.streams import stream_config
 _log = structlog.get_logger()
 # Error codes of NATS.
 _WRONG_LAST_SEQUENCE = 10071
+# A server of a cluster has an earlier write of this key, which too few others have confirmed.
+_NOT_REPLICATED = 10164
 _NAME_IN_USE = 10058
 _NO_MESSAGE = 10037
 _OUTAGE_ERRORS = (NatsError, TocsinError, OSError, TimeoutError)
@@ -320,6 +322,11 @@ async def _compare_and_set(
         return int(reply["seq"])
     if error.get("err_code") == _WRONG_LAST_SEQUENCE:
         return None
+    if error.get("err_code") == _NOT_REPLICATED:
+        raise OSError(
+            f"an earlier write of the lease key {subject!r} is not replicated: more than half of the NATS servers "
+            "must run"
+        )
     raise OSError(f"nats rejected the lease key {subject!r}: {error.get('description')}")
 
 

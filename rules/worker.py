@@ -34,6 +34,7 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
+from rules.lanes.stream_pace import StreamPace
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
@@ -49,6 +50,7 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._batch_sizes = BatchSizes(BatchSize)
+        self._pace = StreamPace()
 
     async def run(self) -> None:
         lanes = Lanes(
@@ -60,6 +62,7 @@ class Worker:
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
             self._batch_sizes,
+            self._pace,
         )
         parts = [
             Service("lanes", lanes.run),

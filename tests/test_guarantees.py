@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.guarantees.breaks import BREAKS, Break
+from tests.guarantees.breaks import BREAKS
+from tests.guarantees.source_break import Break
 
 _ROOT = Path(__file__).parent.parent
 _PAGE = (_ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")

@@ -22,6 +22,8 @@ SOURCES = ("api", "rules")
 LONGEST_NAME = 128
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
+# All fires of a catch-up are one transaction, and Postgres copies their payloads in memory.
+LARGEST_CATCH_UP_BYTES = 64_000_000
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -75,7 +77,9 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
             raise InvalidInput(
                 f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
-    return replace(spec, payload=_as_json(spec.payload, of_schedule))
+    normalised = replace(spec, payload=_as_json(spec.payload, of_schedule))
+    _check_catch_up(normalised, of_schedule)
+    return normalised
 
 
 def _check_text(key: str, text: str, *, shortest: int) -> None:
@@ -106,6 +110,16 @@ def _as_json(payload: Mapping[str, Any], of_schedule: str) -> dict[str, Any]:
         )
     as_json: dict[str, Any] = json.loads(text)
     return as_json
+
+
+def _check_catch_up(spec: ScheduleSpec, of_schedule: str) -> None:
+    size = len(json.dumps(spec.payload, ensure_ascii=False).encode())
+    if spec.catch_up == "all" and spec.max_catch_up * size > LARGEST_CATCH_UP_BYTES:
+        raise InvalidInput(
+            f"{spec.max_catch_up} fires (max_catch_up) {of_schedule} with its payload of {size} bytes "
+            f"exceed {LARGEST_CATCH_UP_BYTES} bytes",
+            remedy=f"lower max_catch_up to {LARGEST_CATCH_UP_BYTES // size}, or make the payload smaller",
+        )
 
 
 def _is_unicode(text: str) -> bool:

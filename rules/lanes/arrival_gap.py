@@ -6,7 +6,11 @@ interval without one therefore means that nothing could arrive, or that no worke
 canaries. Producers may have been unable to publish, so this time does not count against a series
 (`rules/alarms/staleness.py`).
 
-A gap is found from the arrivals alone: by the message that ended it. It is recorded in the
+A slow stream stores a message long after its producer published it, for example because its disk is
+slow. The worker knows this from the late acknowledgements of its canaries. The intervals between the
+messages of such a time are gaps too, so together they cover it.
+
+A gap is found by the message that ended it. It is recorded in the
 transaction that moves the position behind that message, so it is recorded once, and the watermark
 never passes a gap that is not recorded.
 """
@@ -21,6 +25,8 @@ from tocsin.core.db import Connection, fetch_all, statement
 
 SHORTEST_GAP = timedelta(seconds=2)
 """Several times the interval of canaries: a worker that is a little late makes no gap."""
+SHORTEST_GAP_OF_A_SLOW_STREAM = timedelta(milliseconds=100)
+"""Bounds the number of recorded gaps: at most ten per second and partition."""
 
 
 class ArrivalGap(NamedTuple):

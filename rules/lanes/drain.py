@@ -34,6 +34,7 @@ from rules.lanes.lane import Lane, LaneMessage, ended_gaps
 from rules.lanes.message_fault import is_message_fault
 from rules.lanes.partition import Partition, PartitionKey, PartitionWaits
 from rules.lanes.reader import Reader
+from rules.lanes.stream_pace import StreamPace
 from rules.metrics import LANE_BATCH, MESSAGES, PARTITION_WAITS
 from schemas.wire.dead_letter import dead_letter
 from tocsin.core.breaker import Breaker
@@ -71,8 +72,12 @@ class Drain:
         partition: Partition,
         slots: asyncio.Semaphore,
         batch_size: BatchSize,
+        pace: StreamPace | None = None,
     ) -> None:
-        """`slots` limits the batches of the lane that are processed at once."""
+        """`slots` limits the batches of the lane that are processed at once.
+
+        `pace` is that of the stream, as all partitions of this worker see it.
+        """
         self.watermark: datetime | None = None
         """While idle: everything that arrived up to then has been read."""
         self.problem: PartitionWaits | None = None
@@ -88,6 +93,7 @@ class Drain:
         self._pause_s = _FIRST_PAUSE_S
         self._leaving = asyncio.Event()
         self._last_read_s = time.monotonic()
+        self._pace = StreamPace() if pace is None else pace
         self.canary_subject = lane.canary_subject(partition.number)
         self.task: asyncio.Task[None] | None = None
 
@@ -151,8 +157,11 @@ class Drain:
         idle_s = _IDLE_S if self.canary_subject is None else _NO_CANARY_S
         if await reader.wait_for_message(connection, idle_s):
             async with self._slots:  # messages that come during the wait for a slot join the batch
-                messages = await reader.next_batch(connection)
+                is_slow = self._pace.is_slow(self.key, time.monotonic())
+                messages = await reader.next_batch(connection, is_stream_slow=is_slow)
                 self._last_read_s = time.monotonic()
+                if any(message.is_canary for message in messages):
+                    self._pace.canary_read(self._last_read_s)
                 if any(message.has_effects for message in messages):
                     await self._process_timed(connection, messages)
                 elif messages:

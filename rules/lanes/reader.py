@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -30,7 +30,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from rules.lanes.arrival_gap import SHORTEST_GAP
+from rules.lanes.arrival_gap import SHORTEST_GAP, SHORTEST_GAP_OF_A_SLOW_STREAM
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.lane import Lane, LaneMessage
 from rules.lanes.partition import Partition, PartitionWaits
@@ -77,15 +77,19 @@ class Reader:
             await self._collect(timeout_s)
         return bool(self._waiting)
 
-    async def next_batch(self, connection: Connection) -> list[LaneMessage]:
-        """The next messages, in order and without a gap; as many as fit in a transaction."""
+    async def next_batch(self, connection: Connection, *, is_stream_slow: bool = False) -> list[LaneMessage]:
+        """The next messages, in order and without a gap; as many as fit in a transaction.
+
+        `is_stream_slow`: the stream stores messages long after they are published.
+        """
         if self._puller is None:
             return []
         if self._last_seq < self._expired_until:
             return await self._read_expired(connection)
         await self._collect(0.0)
         self._raise_floor(self._partition.position.watermark)
-        return await self._take_batch()
+        shortest_gap = SHORTEST_GAP_OF_A_SLOW_STREAM if is_stream_slow else SHORTEST_GAP
+        return await self._take_batch(shortest_gap)
 
     async def _collect(self, timeout_s: float) -> None:
         assert self._puller is not None
@@ -143,7 +147,7 @@ class Reader:
         if watermark is not None:
             self._not_before = max(self._not_before, watermark + MICROSECOND)
 
-    async def _take_batch(self) -> list[LaneMessage]:
+    async def _take_batch(self, shortest_gap: timedelta) -> list[LaneMessage]:
         messages: list[LaneMessage] = []
         size = 0
         for index, raw in enumerate(self._waiting):
@@ -163,7 +167,7 @@ class Reader:
             self._checks_with_missing = 0
             if message.seq > self._last_seq:
                 self._not_before, self._last_seq = message.at, message.seq
-                messages.append(self._with_gap(message))
+                messages.append(self._with_gap(message, shortest_gap))
                 size += len(raw.data) + _MESSAGE_BYTES
         self._waiting = []
         return messages
@@ -180,9 +184,9 @@ class Reader:
             int(seq), at, raw.subject, raw.data, source_seq, stored_at=stored_at
         )
 
-    def _with_gap(self, message: LaneMessage) -> LaneMessage:
+    def _with_gap(self, message: LaneMessage, shortest_gap: timedelta = SHORTEST_GAP) -> LaneMessage:
         before, self._last_arrival_at = self._last_arrival_at, message.at
-        if not self._has_gaps or before is None or message.at - before <= SHORTEST_GAP:
+        if not self._has_gaps or before is None or message.at - before <= shortest_gap:
             return message
         return message._replace(gap_began_at=before)
 

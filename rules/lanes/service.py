@@ -25,6 +25,7 @@ from rules.lanes.drain import Drain
 from rules.lanes.lane import Lane
 from rules.lanes.lease import Leases
 from rules.lanes.partition import PartitionKey, PartitionLost
+from rules.lanes.stream_pace import StreamPace
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, open_service_session
 from tocsin.core.service import beat, end_tasks
@@ -38,10 +39,15 @@ _CONCURRENT_BATCHES = 4
 
 class Lanes:
     def __init__(
-        self, settings: Settings, lanes: Sequence[Lane], batch_sizes: BatchSizes | None = None
+        self,
+        settings: Settings,
+        lanes: Sequence[Lane],
+        batch_sizes: BatchSizes | None = None,
+        pace: StreamPace | None = None,
     ) -> None:
-        """`batch_sizes` are kept from the lanes that failed before."""
+        """`batch_sizes` and `pace` are kept from the lanes that failed before."""
         self._settings = settings
+        self._pace = StreamPace() if pace is None else pace
         self._batch_sizes = BatchSizes(BatchSize) if batch_sizes is None else batch_sizes
         self._lanes = {lane.name: lane for lane in lanes}
         self._drains: dict[PartitionKey, Drain] = {}
@@ -61,13 +67,12 @@ class Lanes:
             await lane.open(connection, js)
         leases = Leases(connection, self._settings.lease_ttl_s)
         await leases.listen()
-        canaries = CanarySender(js, self._drains)
+        canaries = CanarySender(js, self._drains, self._pace)
         sending = asyncio.create_task(canaries.run(), name="canaries")
         try:
             while True:
                 await self._rebalance(leases, bus, canaries)
-                problems = [drain.problem for drain in self._drains.values() if drain.problem is not None]
-                beat("lanes", waiting_for=str(problems[0]) if problems else "")
+                beat("lanes", waiting_for=self._waiting_for(bus))
                 await leases.wait()
         finally:
             try:
@@ -77,6 +82,13 @@ class Lanes:
                 self._drains.clear()
                 with suppress(psycopg.OperationalError):  # otherwise the leases end by themselves
                     await leases.leave()
+
+    def _waiting_for(self, bus: Client) -> str:
+        """What the lanes wait for. A lost connection is reported long before a request times out."""
+        if not bus.is_connected:
+            return "nats is unreachable"
+        problems = [drain.problem for drain in self._drains.values() if drain.problem is not None]
+        return str(problems[0]) if problems else ""
 
     async def _rebalance(self, leases: Leases, bus: Client, canaries: CanarySender) -> None:
         watermarks = {
@@ -91,7 +103,8 @@ class Lanes:
         for key in assignment.take:
             if key[0] in self._lanes and (partition := await leases.take(key)) is not None:
                 lane, slots = self._lanes[key[0]], self._slots[key[0]]
-                drain = Drain(self._settings, bus, lane, partition, slots, self._batch_sizes[key])
+                size = self._batch_sizes[key]
+                drain = Drain(self._settings, bus, lane, partition, slots, size, self._pace)
                 drain.task = asyncio.create_task(drain.run(), name=f"drain {key[0]} {key[1]}")
                 self._drains[key] = drain
                 _log.info("partition taken", lane=key[0], partition=key[1], holder=leases.holder)

@@ -331,8 +331,13 @@ async def test_events_of_another_namespace_are_not_seen(
 
 
 async def test_a_missing_column_holds_up_records_and_uses_up_no_attempt(
-    settings: Settings, ledger: Connection, stop: asyncio.Event
+    settings: Settings,
+    ledger: Connection,
+    stop: asyncio.Event,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("tocsin.client._consumer_loop._STUCK_S", 0.2)
     await publish(settings, ledger, 2)
     await ledger.execute("create table public.bill (seq bigint)")
     failures: list[int] = []
@@ -355,3 +360,8 @@ async def test_a_missing_column_holds_up_records_and_uses_up_no_attempt(
         await until_handled(ledger, [1, 2])
     assert await dead_letters(settings) == []
     assert set(failures) == {1}
+    errors = [entry.getMessage() for entry in caplog.records if entry.levelname == "ERROR"]
+    assert errors
+    assert all("is stuck at record 1 for" in error for error in errors)
+    assert "UndefinedColumn" in errors[0]
+    assert "fix the statement of the handler" in errors[0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import nats
 import pytest
@@ -17,7 +19,7 @@ from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
 from clock import lease as lease_module
-from clock.lease import Lease, current_holder, hold_lease
+from clock.lease import Lease, _compare_and_set, current_holder, hold_lease
 from tests.paths import ROOT
 from tests.wait import eventually
 from tocsin.core import bus as bus_module
@@ -256,6 +258,19 @@ async def test_a_release_never_deletes_the_key_of_another_holder(long_ttl: Setti
     await other._release(bus, None)
     await other._release(bus, 1_000)
     assert await current_holder(bus, long_ttl, "clock") == lease.holder
+
+
+class ClusterWithoutMajority:
+    """A stand-in for a server that has an earlier write of the key and cannot replicate it."""
+
+    async def request(self, *_: object, **__: object) -> Msg:
+        answer = {"error": {"code": 400, "err_code": 10164, "description": "wrong last sequence"}}
+        return Msg(cast(Client, None), data=json.dumps(answer).encode())
+
+
+async def test_a_write_that_is_not_replicated_names_the_missing_servers() -> None:
+    with pytest.raises(OSError, match="more than half of the NATS servers must run"):
+        await _compare_and_set(cast(Client, ClusterWithoutMajority()), "$KV.lease.clock", b"a", {}, 1.0)
 
 
 async def test_after_an_unexpected_error_the_process_competes_again(

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from nats.aio.client import Client
@@ -223,6 +224,19 @@ async def test_a_consumer_that_never_existed_is_an_error(bus: Client) -> None:
     puller = await Puller.open(bus, "S", "c", 10)
     with pytest.raises(ConsumerGone, match="503"):
         await puller.next_batch(timeout_s=20)
+
+
+def test_a_consumer_without_a_leader_is_described_in_one_line() -> None:
+    """nats-py leaves the subject in the description of a cluster that has lost its majority."""
+    puller = Puller(cast(Client, None), "$JS.API.CONSUMER.MSG.NEXT.tocsin-report.reports", "inbox", 1)
+    puller._leaderless_until_s = 0.0
+    headers = {"Status": "503", "Description": "\nNats-Subject: $JS.API.CONSUMER.MSG.NEXT.x.reports"}
+    message = Msg(cast(Client, None), "inbox.0", data=b"", headers=headers)
+    with pytest.raises(ConsumerGone) as gone:
+        puller._is_message(message)
+    assert str(gone.value) == (
+        "the consumer 'reports' does not answer (503): it was removed, or too few servers of the cluster run"
+    )
 
 
 async def test_messages_in_transit_during_a_drain_are_returned(

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.guarantees.breaks import BREAKS, Break
+from tests.guarantees.breaks import BREAKS
+from tests.guarantees.source_break import Break
 
 _ROOT = Path(__file__).parent.parent.parent
 _TESTS_FAILED = 1

@@ -7,21 +7,13 @@ changes, one after the other, in a copy of the project, and runs the tests.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Break(NamedTuple):
-    guarantee: str
-    """The invariant, or the section of docs/guarantees.md."""
-    what: str
-    path: str
-    text: str
-    replacement: str
-    tests: tuple[str, ...]
-    """Tests of which each must fail: `module::name` below tests/."""
-
+from tests.guarantees.schedule_breaks import SCHEDULE_BREAKS
+from tests.guarantees.server_breaks import SERVER_BREAKS
+from tests.guarantees.source_break import Break
 
 BREAKS = (
+    *SCHEDULE_BREAKS,
+    *SERVER_BREAKS,
     Break(
         "I1",
         "a tick moves on without its fire",

@@ -16,7 +16,14 @@ from rules.worker import Worker
 from tests.cdc.published_records import head, live, published, smaller
 from tests.rules.actions.message_receiver import receiver
 from tests.rules.apply.apply_setup import actions, note, publish_action, put, rows, rule
-from tests.rules.lanes.lane_setup import send, shares, wait_for_rows, wait_for_shares
+from tests.rules.lanes.lane_setup import (
+    lane_worker,
+    make_stream,
+    send,
+    shares,
+    wait_for_rows,
+    wait_for_shares,
+)
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.wait import eventually
@@ -239,3 +246,26 @@ async def test_a_worker_is_unhealthy_without_a_break_while_jetstream_is_gone(
             await plain.wait()
         own_nats.start()
         await eventually(is_healthy, "the worker runs again")
+
+
+async def test_lanes_that_lost_nats_are_unhealthy_before_they_give_up(
+    settings: Settings, own_nats: Nats
+) -> None:
+    there = smaller(settings, nats=own_nats.url, lease_ttl_s=2.0)
+    await make_stream(there)
+    lanes = lane_worker("lanes", there)
+
+    async def is_healthy() -> bool:
+        return lanes.problem is None
+
+    async def is_unhealthy() -> bool:
+        return lanes.problem is not None
+
+    async with running(lanes):
+        await eventually(is_healthy, "the lanes run")
+        restarts = lanes.restarts
+        own_nats.stop()
+        await eventually(is_unhealthy, "the lanes report a problem")
+        assert (lanes.problem, lanes.restarts) == ("nats is unreachable", restarts)
+        own_nats.start()
+        await eventually(is_healthy, "the lanes run again")

@@ -283,6 +283,10 @@ async def test_schedules_are_listed_next_fire_first_and_by_every_filter(connecti
             "the payload of schedule 'beat' has a character that cannot be stored",
         ),
         ({"payload": {"x": "x" * 229_376}}, "at most 229376"),
+        (
+            {"catch_up": "all", "max_catch_up": 1000, "payload": {"x": "x" * 200_000}},
+            r"1000 fires \(max_catch_up\) of schedule 'beat' with its payload of 200009 bytes",
+        ),
     ],
 )
 async def test_a_value_that_cannot_be_stored_or_fired_is_refused_by_name(

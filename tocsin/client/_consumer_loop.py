@@ -38,7 +38,7 @@ from tocsin.client.select import Select, Unreadable
 from tocsin.core.errors import TocsinError
 from tocsin.core.pull import ConsumerGone, Puller
 from tocsin.core.service import end_tasks
-from tocsin.core.sql_errors import is_row_fault, summary
+from tocsin.core.sql_errors import Fault, fault_of, is_row_fault, summary
 
 _log = logging.getLogger("tocsin.client")
 _OUTAGE = (NatsError, OSError, TimeoutError, StoreUnreachable)
@@ -48,6 +48,8 @@ _LONGEST_PAUSE_S = 5.0
 # record behind the mark costs a row.
 _CHECK_MARK_S = 5.0
 _CHECK_MARK_RECORDS = 1000
+# A rolling upgrade, or a grant that is made after the deployment, is over by then.
+_STUCK_S = 60.0
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -213,8 +215,10 @@ class ConsumerLoop(Generic[R]):
         """Retries while the store is unreachable, or Postgres fails for a reason of its own.
 
         A lost connection, a missing right, table or column: the record is not to blame, and
-        returning it would count as an attempt.
+        returning it would count as an attempt. A wrong statement of the handler looks the same, so
+        after a while the log has an error instead of a warning.
         """
+        began_s = time.monotonic()
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -225,12 +229,22 @@ class ConsumerLoop(Generic[R]):
                 # The second is what a handler gets that goes on after an error it caught.
                 if is_row_fault(error) or isinstance(error, InFailedSqlTransaction):
                     raise
-                _log.warning(
-                    "consumer %s, record %s waits, because it is not to blame: %s",
-                    *(self._consumer, seq, summary(error)),
-                )
+                self._log_wait(seq, error, time.monotonic() - began_s)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _log_wait(self, seq: int, error: psycopg.Error, waited_s: float) -> None:
+        if waited_s < _STUCK_S or fault_of(error) is not Fault.SETUP:
+            _log.warning(
+                "consumer %s, record %s waits, because it is not to blame: %s",
+                *(self._consumer, seq, summary(error)),
+            )
+            return
+        _log.error(
+            "consumer %s is stuck at record %s for %.0f s: %s: fix the statement of the handler and start again, or "
+            "restore the table, column or right that it names",
+            *(self._consumer, seq, waited_s, summary(error)),
+        )
 
     async def _fail(self, message: Msg, reason: str) -> None:
         attempt = message.metadata.num_delivered

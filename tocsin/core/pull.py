@@ -185,7 +185,13 @@ class Puller:
             return False
         self._leaderless_until_s = 0.0
         if status in ("400", "503") or "eleted" in description:
-            consumer = self._subject.rpartition(".")[2]
-            problem = "rejects the request" if status == "400" else "is gone"
-            raise ConsumerGone(f"the consumer {consumer!r} {problem}: {status} {description}")
+            raise ConsumerGone(
+                f"the consumer {self._subject.rpartition('.')[2]!r} {_problem(status, description)}"
+            )
         return False
+
+
+def _problem(status: str, description: str) -> str:
+    if status == "503":
+        return "does not answer (503): it was removed, or too few servers of the cluster run"
+    return f"{'rejects the request' if status == '400' else 'is gone'}: {status} {description}"

@@ -33,6 +33,7 @@ from tests.faults.chaos import consumer
 from tests.faults.chaos.background import Background
 from tests.faults.chaos.link import Dial, Link
 from tests.faults.chaos.load import RULES, SeriesLoad
+from tests.faults.chaos.slow_disk import SyncingNats
 from tests.faults.chaos.standby import Standby, replicates, require_standby
 from tests.faults.processes import TOCSIN, WITHIN_S, Processes, environment
 from tests.faults.workload import arm_one_shots, arm_pulses, pause_pulses
@@ -72,6 +73,8 @@ class Layout:
     """The part whose processes have a wall clock of their own."""
     library: str = ""
     """The path of libfaketime."""
+    slow_disk: str = ""
+    """`postgres` or `nats`: it syncs every commit or message, so that a delay of a sync has an effect."""
 
 
 class _Parts(Processes):
@@ -126,12 +129,10 @@ class Installation:
             if self.layout.small_disk == name:
                 stack.enter_context(mounted(self.folder / name, size))
         self.postgres: Postgres = stack.enter_context(
-            embedded_postgres(self.folder / "postgres", durable=False)
+            embedded_postgres(self.folder / "postgres", durable=self.layout.slow_disk == "postgres")
         )
         self.nodes: list[Node] = stack.enter_context(nats_cluster()) if self.layout.is_cluster else []
-        self.nats: Nats = (
-            self.nodes[0] if self.nodes else stack.enter_context(embedded_nats(self.folder / "nats"))
-        )
+        self.nats: Nats = self.nodes[0] if self.nodes else self._start_nats(stack)
         self.settings = Settings(
             postgres=self.postgres.url,
             nats=self.nats_urls,
@@ -139,6 +140,14 @@ class Installation:
             log_format="json",
             stream_replicas=len(self.nodes) or 1,
         )
+
+    def _start_nats(self, stack: ExitStack) -> Nats:
+        if self.layout.slow_disk != "nats":
+            return stack.enter_context(embedded_nats(self.folder / "nats"))
+        server = SyncingNats(self.folder / "nats")
+        stack.callback(server.close)
+        server.start()
+        return server
 
     def _prepare(self, stack: ExitStack) -> None:
         started: Future[None] = Future()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.faults.chaos import process_faults, server_faults
+from tests.faults.chaos import process_faults, server_faults, slow_disk
 from tests.faults.chaos.installation import PARTS, Layout
 from tests.faults.chaos.stage import Stage
 
@@ -41,8 +41,8 @@ class Fault:
     """The producer sends nothing for longer than the deadline, so its series must become stale."""
     allowed: frozenset[str] = frozenset()
     """Costs that the documentation names for this fault, as `doubled effects`."""
-    is_impossible: str = ""
-    """The reason why no machine can run it."""
+    is_slow_disk: bool = False
+    """Its parts are servers that sync everything they acknowledge."""
     doctor: Callable[[str], str] = lambda _: ""
     """A pattern of the red line that must name the cause; empty if the fault is none for an operator."""
     metrics: Callable[[str], str] = lambda _: ""
@@ -54,11 +54,12 @@ class Fault:
             is_cluster=self.is_cluster,
             faketime=part if self.is_clock_step else "",
             library=faketime_library() if self.is_clock_step else "",
+            slow_disk=part if self.is_slow_disk else "",
         )
 
     def reason_to_skip(self) -> str:
-        if self.is_impossible:
-            return self.is_impossible
+        if self.is_slow_disk and (reason := slow_disk.reason_to_skip()):
+            return reason
         if self.small_disk and (os.geteuid() != 0 or shutil.which("mount") is None):
             return "needs root, to mount a file system of a fixed size"
         if self.is_clock_step and not faketime_library():
@@ -190,6 +191,14 @@ FAULTS = (
         is_cluster=True,
     ),
     Fault(
+        "nats-quorum-loss",
+        "kill -9 of two servers of a NATS cluster of three, then a start",
+        server_faults.lose_nats_quorum,
+        is_cluster=True,
+        doctor=lambda _: "^nats|jetstream",
+        metrics=lambda _: "nats|jetstream",
+    ),
+    Fault(
         "nats-rollback",
         "the store of NATS is replaced by a copy of some seconds ago",
         server_faults.roll_back_nats,
@@ -236,8 +245,11 @@ FAULTS = (
     ),
     Fault(
         "slow-disk",
-        "a slow disk under Postgres or NATS",
-        server_faults.crash_postgres,
-        is_impossible="needs a block device whose speed can be limited",
+        "each sync of Postgres or NATS takes 200 ms more",
+        server_faults.slow_down_disk,
+        ("postgres", "nats"),
+        is_slow_disk=True,
+        doctor=lambda part: "^(timers|commits|lane)" if part == "postgres" else "^(nats|jetstream|lane|log)",
+        metrics=lambda _: "overdue|publish_lag|behind|postgres|nats",
     ),
 )

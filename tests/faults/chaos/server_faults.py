@@ -16,12 +16,14 @@ from pathlib import Path
 import psycopg
 from nats.errors import Error as NatsError
 
+from tests.faults.chaos.slow_disk import delayed_calls, slow_disk
 from tests.faults.chaos.stage import Stage
 from tests.rules.lanes.lane_setup import jetstream
 
 _WITHIN_S = 60.0
 _LOST_S = 3.0
 _STEP_S = 300
+_SYNC_S = 0.2
 _FILLER = "filler"
 _TOO_MANY = 230
 _BLOCK = bytes(1 << 20)
@@ -56,6 +58,30 @@ def crash_nats_leader(stage: Stage) -> None:
     chaos.until(lambda: chaos.data_leader() not in ("", before), "another server leads", _WITHIN_S)
     stage.evidence["elected"] = 1
     node.start()
+
+
+def lose_nats_quorum(stage: Stage) -> None:
+    """Kill two of three NATS servers, the leader of the data stream among them, and start them again."""
+    chaos = stage.chaos
+    chaos.until(lambda: bool(chaos.data_leader()), "the data stream has a leader", _WITHIN_S)
+    before = chaos.data_leader()
+    down = sorted(chaos.nodes, key=lambda node: node.server_name != before)[:2]
+    for node in down:
+        node.kill()
+    stage.wait()
+    stage.evidence["without_quorum"] = int(not chaos.data_leader())
+    for node in down:
+        node.start()
+
+
+def slow_down_disk(stage: Stage) -> None:
+    """Delay each sync of the server of this cell."""
+    chaos = stage.chaos
+    server = chaos.postgres if stage.part == "postgres" else chaos.nats
+    output = chaos.folder / "strace.txt"
+    with slow_disk(server.pid, _SYNC_S, output):
+        stage.wait()
+    stage.evidence["delayed"] = delayed_calls(output)
 
 
 def fail_over(stage: Stage) -> None:

@@ -39,7 +39,7 @@ def test_a_run_replaces_the_rows_of_its_cells_and_keeps_the_others(tmp_path: Pat
         recovery=Recovery(1.25, {}),
     )
     failed = CellResult("kill", "cdc", 1, problems=["TimeoutError: no leader\nmore"])
-    skipped = CellResult("slow-disk", "all", 1, skipped="no such disk")
+    skipped = CellResult("slow-disk", "nats", 1, skipped="no such disk")
     write_rows(page, [skipped, clean, failed])
     lossy = replace(clean, costs=Costs(lost={"records": 2, "effects": 0}, handled=handled), doctor_named=True)
     write_rows(page, [lossy])
@@ -47,7 +47,7 @@ def test_a_run_replaces_the_rows_of_its_cells_and_keeps_the_others(tmp_path: Pat
     assert rows[1:] == [
         "| kill | clock | 2 records | 0 | 0 | 0 | 0 | 1.2 s | yes | – | – |",
         "| kill | cdc | not measured: TimeoutError: no leader |||||||||",
-        "| slow-disk | all | skipped: no such disk |||||||||",
+        "| slow-disk | nats | skipped: no such disk |||||||||",
     ]
     assert page.read_text(encoding="utf-8").startswith("before\n")
     assert page.read_text(encoding="utf-8").endswith("-->\nafter\n")

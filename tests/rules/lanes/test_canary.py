@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import time
+from typing import Any, cast
 
 import pytest
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NatsTimeoutError
+from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from rules.lanes import canary
+from rules.lanes.canary import CanarySender
 from rules.lanes.data_stream import canary_subject, ensure_data_stream
+from rules.lanes.stream_pace import StreamPace
 from tests.rules.lanes.lane_setup import (
     jetstream,
     lane_worker,
@@ -20,7 +28,7 @@ from tests.rules.lanes.lane_setup import (
 from tests.sql import all_rows
 from tests.wait import eventually
 from tocsin.core.db import Connection
-from tocsin.core.service import running
+from tocsin.core.service import end_tasks, running
 from tocsin.core.settings import Settings
 
 
@@ -111,6 +119,62 @@ async def test_datapoints_among_canaries_are_read_once(settings: Settings, conne
         connection, "select owner, value, count(*) as n from tocsin.datapoint group by 1, 2"
     )
     assert {row["n"] for row in rows} == {1}
+
+
+KEY = ("data", 0)
+
+
+class QuietTarget:
+    canary_subject = "canary"
+    quiet_s = 60.0
+
+
+class StandInStream:
+    """Accepts a canary, or raises an error."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.sent = 0
+
+    async def publish(self, *_: object, **__: object) -> None:
+        await asyncio.sleep(0.05)
+        self.sent += 1
+        if self.error is not None:
+            raise self.error
+
+
+async def pace_of_canaries(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> StreamPace:
+    """What a sender learns whose canaries have this outcome."""
+    monkeypatch.setattr(canary, "INTERVAL_S", 0.01)
+    stream, pace = StandInStream(error), StreamPace()
+    pace.canary_read(time.monotonic())
+    sender = CanarySender(cast(JetStreamContext, stream), {KEY: QuietTarget()}, pace)
+
+    async def has_sent_some() -> bool:
+        return stream.sent >= 3
+
+    sending = asyncio.create_task(sender.run())
+    await eventually(has_sent_some, "some canaries are sent")
+    await end_tasks([sending])
+    return pace
+
+
+@pytest.mark.parametrize(
+    ("error", "is_slow"), [(NatsTimeoutError(), True), (NoRespondersError(), False), (None, False)]
+)
+async def test_a_stream_is_slow_if_it_acknowledges_late_and_not_if_it_rejects(
+    error: Exception | None, is_slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pace = await pace_of_canaries(error, monkeypatch)
+    assert pace.is_slow(KEY, time.monotonic()) is is_slow
+
+
+async def test_a_worker_that_is_late_itself_does_not_call_the_stream_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(canary, "_BLOCKED_S", -1.0)
+    pace = await pace_of_canaries(NatsTimeoutError(), monkeypatch)
+    assert not pace.is_slow(KEY, time.monotonic())
 
 
 async def are_read(connection: Connection) -> bool:
