@@ -86,7 +86,7 @@ SERVER_BREAKS = (
         "rules/lanes/reader.py",
         "SHORTEST_GAP_OF_A_SLOW_STREAM if is_stream_slow else SHORTEST_GAP",
         "SHORTEST_GAP",
-        ("rules/lanes/test_reader.py::test_the_time_between_messages_of_a_slow_stream_is_a_gap",),
+        ("rules/lanes/test_stream_pace.py::test_the_time_between_messages_of_a_slow_stream_is_a_gap",),
     ),
     Break(
         "Alarms and stale series",

@@ -130,31 +130,41 @@ class QuietTarget:
 
 
 class StandInStream:
-    """Accepts a canary, or raises an error."""
+    """Accepts one canary, or rejects it with an error, as soon as it may answer."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None) -> None:
         self.error = error
-        self.sent = 0
+        self.answered = 0
+        self.may_answer = asyncio.Event()
 
     async def publish(self, *_: object, **__: object) -> None:
-        await asyncio.sleep(0.05)
-        self.sent += 1
+        await self.may_answer.wait()
+        self.may_answer.clear()
+        self.answered += 1
         if self.error is not None:
             raise self.error
 
 
-async def pace_of_canaries(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> StreamPace:
-    """What a sender learns whose canaries have this outcome."""
+async def pace_of_canaries(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch, *, is_blocked: bool = False
+) -> StreamPace:
+    """What a sender learns whose first canary has this outcome."""
     monkeypatch.setattr(canary, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(canary, "_BLOCKED_S", -1.0 if is_blocked else 60.0)
     stream, pace = StandInStream(error), StreamPace()
     pace.canary_read(time.monotonic())
     sender = CanarySender(cast(JetStreamContext, stream), {KEY: QuietTarget()}, pace)
 
-    async def has_sent_some() -> bool:
-        return stream.sent >= 3
+    async def knows_its_loop() -> bool:
+        return not is_blocked or sender._blocked_at_s > 0
+
+    async def is_answered() -> bool:
+        return stream.answered > 0
 
     sending = asyncio.create_task(sender.run())
-    await eventually(has_sent_some, "some canaries are sent")
+    await eventually(knows_its_loop, "the sender has measured its loop")
+    stream.may_answer.set()
+    await eventually(is_answered, "the first canary has its outcome")
     await end_tasks([sending])
     return pace
 
@@ -172,8 +182,7 @@ async def test_a_stream_is_slow_if_it_acknowledges_late_and_not_if_it_rejects(
 async def test_a_worker_that_is_late_itself_does_not_call_the_stream_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(canary, "_BLOCKED_S", -1.0)
-    pace = await pace_of_canaries(NatsTimeoutError(), monkeypatch)
+    pace = await pace_of_canaries(NatsTimeoutError(), monkeypatch, is_blocked=True)
     assert not pace.is_slow(KEY, time.monotonic())
 
 

@@ -70,14 +70,13 @@ class Reading:
         self.partition = partition
         self.batch_size = BatchSize()
         self.reader = Reader(bus, lane, partition, self.batch_size)
-        self.is_stream_slow = False
 
     async def next(self, count: int) -> list[LaneMessage]:
         read: list[LaneMessage] = []
 
         async def are_read() -> bool:
             messages = (
-                await self.reader.next_batch(self.connection, is_stream_slow=self.is_stream_slow)
+                await self.reader.next_batch(self.connection)
                 if await self.reader.wait_for_message(self.connection, 0.05)
                 else []
             )
@@ -366,20 +365,6 @@ async def test_a_gap_is_longer_than_two_seconds(
     before = Reader(bus, DataLane(there), reading.partition, BatchSize())._with_gap
     assert before(a._replace(at=a.at + SHORTEST_GAP)).gap_began_at is None
     assert before(a._replace(at=a.at + 2 * SHORTEST_GAP + MICROSECOND)).gap_began_at == a.at + SHORTEST_GAP
-
-
-async def test_the_time_between_messages_of_a_slow_stream_is_a_gap(
-    reading: Reading, js: JetStreamContext, there: Settings, bus: Client
-) -> None:
-    await put(js, there, b"a")
-    (a,) = await reading.next(1)
-    before = a.at - SHORTEST_GAP / 4
-    reading.partition.position = reading.partition.position._replace(watermark=before)
-    again = Reading(reading.connection, bus, DataLane(there), reading.partition)
-    again.is_stream_slow = True
-    await put(js, there, b"b")
-    (b,) = await again.next(1)
-    assert b.gap_began_at == before
 
 
 async def test_a_consumer_that_vanished_is_made_again(

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import datetime
+from typing import cast
 
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from rules.lanes.arrival_gap import SHORTEST_GAP, SHORTEST_GAP_OF_A_SLOW_STREAM
+from rules.lanes.batch_size import BatchSize
+from rules.lanes.data_lane import DataLane
+from rules.lanes.partition import Partition, PartitionPosition
+from rules.lanes.reader import Reader
 from rules.lanes.stream_pace import StreamPace
+from tests.clock.clock_setup import T0
+from tocsin.core.db import Connection
+from tocsin.core.instant import microseconds_of
+from tocsin.core.pull import Puller
+from tocsin.core.settings import Settings
 
 
 def key(number: int) -> tuple[str, int]:
@@ -46,3 +61,30 @@ def test_all_partitions_are_slow_if_most_are(
     for number in in_time:
         pace.canary_in_time(key(number), 99.5)
     assert pace.is_slow(key(9), 100.0) is is_slow
+
+
+class OneMessage:
+    """A stand-in for a puller: one message, stored at T0."""
+
+    async def next_batch(self, _: float) -> list[Msg]:
+        reply = f"$JS.ACK.stream.consumer.1.7.1.{microseconds_of(T0)}000.0"
+        return [Msg(cast(Client, None), "subject", reply, b"{}")]
+
+
+@pytest.mark.parametrize(
+    ("before", "is_slow", "is_gap"),
+    [
+        (T0 - SHORTEST_GAP, False, False),
+        (T0 - SHORTEST_GAP, True, True),
+        (T0 - SHORTEST_GAP_OF_A_SLOW_STREAM, True, False),
+        (T0 - SHORTEST_GAP - SHORTEST_GAP_OF_A_SLOW_STREAM, False, True),
+    ],
+)
+async def test_the_time_between_messages_of_a_slow_stream_is_a_gap(
+    before: datetime, is_slow: bool, is_gap: bool
+) -> None:
+    partition = Partition(key(0), "holder", 10.0, PartitionPosition(0, 0, before, None))
+    reader = Reader(cast(Client, None), DataLane(Settings()), partition, BatchSize())
+    reader._puller = cast(Puller, OneMessage())
+    (message,) = await reader.next_batch(cast(Connection, None), is_stream_slow=is_slow)
+    assert (message.at, message.gap_began_at) == (T0, before if is_gap else None)
