@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
@@ -12,6 +15,9 @@ import pytest
 
 from tests.cli.conftest import CommandLine, environment_of
 from tests.cli.terminal import TOCSIN
+from tests.wait import eventually
+from tocsin.cli.run import _run, make_service
+from tocsin.core.service import Service
 from tocsin.core.settings import Settings
 
 
@@ -46,3 +52,32 @@ def test_run_waits_for_a_postgres_that_is_away_when_it_starts(
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 0
+
+
+async def test_a_connection_that_breaks_during_the_start_is_waited_for(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def broken(_: Settings) -> AsyncIterator[None]:
+        for message in ("server closed the connection unexpectedly",):
+            raise psycopg.OperationalError(message)
+        yield
+
+    stops: list[asyncio.Event] = []
+    services: list[Service] = []
+
+    def make(settings: Settings, role: str) -> Service:
+        services.append(make_service(settings, role))
+        return services[0]
+
+    monkeypatch.setattr("tocsin.cli.session.database", broken)
+    monkeypatch.setattr("tocsin.cli.run.stop_on_signals", stops.append)
+    monkeypatch.setattr("tocsin.cli.run.make_service", make)
+    command = asyncio.create_task(_run(settings, "clock"))
+
+    async def is_healthy() -> bool:
+        return command.done() or (bool(services) and services[0].problem is None)
+
+    await eventually(is_healthy, "the service runs, or the command has ended")
+    stops[0].set()
+    await command

@@ -54,6 +54,7 @@ async def _run(settings: Settings, role: str) -> None:
     from tocsin.cli.session import database, message_bus
     from tocsin.core.errors import Unreachable, WrongAddress
     from tocsin.core.service import running
+    from tocsin.core.sql_errors import OUTAGE
 
     stop = asyncio.Event()
     stop_on_signals(stop)
@@ -63,7 +64,7 @@ async def _run(settings: Settings, role: str) -> None:
                 pass
         except WrongAddress:
             raise
-        except Unreachable as error:
+        except (Unreachable, *OUTAGE) as error:  # a connection may break after it was made
             structlog.get_logger().warning("service waits", service=role, error=error)
     service = make_service(settings, role)
     async with metrics_endpoint(settings, [service]), running(service):
