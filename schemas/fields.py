@@ -9,9 +9,10 @@ from datetime import timedelta
 
 STRING_FIELDS = ("origin", "type", "schedule", "rule", "action", "owner", "id", "correlation_id")
 INT_FIELDS = ("severity", "seq")
+BOOL_FIELDS = ("manual",)
 INSTANT_FIELDS = ("ts", "recorded_at")
 PAYLOAD_FIELD = "payload"
-EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
+EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *BOOL_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
 
 MAX_SNOOZE = timedelta(days=366)
 MAX_SILENCE = timedelta(days=366)
