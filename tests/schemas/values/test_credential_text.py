@@ -31,8 +31,8 @@ from schemas.documents.targets import WebhookTarget
     ],
 )
 def test_a_credential_in_a_header_is_rejected_and_not_repeated(name: str, value: str) -> None:
-    for model, keys in ((WebhookTarget, {}), (HttpProbe, {})):
-        data: dict[str, Any] = {"url": "https://a.example/", "headers": {name: value}, **keys}
+    for model in (WebhookTarget, HttpProbe):
+        data: dict[str, Any] = {"url": "https://a.example/", "headers": {name: value}}
         with pytest.raises(ValidationError, match="is a credential and is never written down") as refused:
             model.model_validate(data)
         assert "S3CRET" not in str(refused.value.errors()[0]["msg"])
