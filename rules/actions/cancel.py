@@ -1,4 +1,4 @@
-"""Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
+"""Cancels runs: for an operator, for alarms that end, for a newer run that replaces them.
 
 Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
 the steps that were cancelled, with the reason. A timer that fires or an outcome that is committed
@@ -16,8 +16,7 @@ from rules.actions.audit import audit_run
 from rules.actions.queue import begin_queued
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
-from rules.runbook.states import ACTIVE_STEP, ending_reason
-from schemas.wire.event import Event
+from rules.runbook.states import ACTIVE_STEP
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
@@ -98,10 +97,14 @@ class CancelRuns(Writes):
 
 
 class CancelRunsOfAlarms(CancelRuns):
-    """Cancels all active runs that alarms have started, also those that this batch started."""
+    """Cancels the active runs all of whose alarms have ended, also those that this batch started.
 
-    def __init__(self, ends: Sequence[EndedAlarm], run_ids: Sequence[UUID]) -> None:
-        super().__init__(dict.fromkeys(run_ids, ""))
+    The runs are known only when they are locked, after the phase of the timers. Their timers are removed
+    without waiting for any: one that is locked is being fired, and the clock then finds the run
+    cancelled."""
+
+    def __init__(self, ends: Sequence[EndedAlarm]) -> None:
+        super().__init__({})
         self._ends = ends
 
     async def write_entities(self, connection: Connection) -> None:
@@ -115,23 +118,9 @@ class CancelRunsOfAlarms(CancelRuns):
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
         await super().write_entities(connection)
 
-
-class AlarmEnds:
-    """Takes part in the record lane after the dispatcher: an alarm that resolves or is acknowledged
-    cancels its runs."""
-
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelRunsOfAlarms:
-        ends = [
-            EndedAlarm(event.alarmid, event.seq, reason)
-            for event in events
-            if event.alarmid is not None and (reason := ending_reason(event.type)) is not None
-        ]
-        run_ids: list[UUID] = []
-        if ends:
-            alarms = {"alarms": [end.alarm_id for end in ends]}
-            rows = await fetch_all(connection, "rules.actions/find_actions_of_alarms", alarms)
-            run_ids = [id for (id,) in rows]
-        return CancelRunsOfAlarms(ends, run_ids)
+    async def _check_no_timers(self, connection: Connection) -> None:
+        refs = {"refs": [str(id) for id in self.cancelled]}
+        await connection.execute(statement("rules.actions/remove_free_waits"), refs)
 
 
 async def cancel_runs(

@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from rules.dispatch.notifications import Notifier
+from rules.dispatch.notifications import BEGINNING, Notification, Notifier
 from rules.documents.rule_book import RuleSet
 from rules.language.cel import Condition, RuleIndex, compile_event_condition
 from rules.runbook import compile_runbook
@@ -28,6 +28,7 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.documents.runbook.notify import NotifyStep
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type
 from tocsin.core.errors import InvalidInput
@@ -46,6 +47,14 @@ class Match:
     """The document of the action."""
     policy: ActionRuleDocument | None = None
     """The rule with its groups, overlap and rate limit; None if every match is started."""
+    notify: NotifyStep | None = None
+    """The step of a notification; None for other actions."""
+
+    @classmethod
+    def of(cls, notification: Notification) -> Match:
+        return cls(
+            notification.rule, notification.action, notification.document, notify=notification.step
+        )
 
 
 class ActionMatcher:
@@ -67,7 +76,7 @@ class ActionMatcher:
         }
         self._runbooks = list(rules.of(ActionDocument).values())
         self._event_types = {
-            name: frozenset(map(event_type, rule.transitions))
+            name: BEGINNING if rule.notify else frozenset(map(event_type, rule.transitions))
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }
@@ -96,12 +105,14 @@ class ActionMatcher:
             names += [
                 name for name in self._over_alarms.matching(facts) if facts["type"] in self._event_types[name]
             ]
-        matches = [
-            Match(name, rule.action, self._actions[rule.action], rule)
-            for name in sorted(names)
-            if (rule := self._rules[name]).action in self._actions
-        ]
-        notifications = [Match(*notification) for notification in self._notifier.notifications(facts)]
+        matches: list[Match] = []
+        for name in sorted(names):
+            rule = self._rules[name]
+            if rule.action is None:
+                matches += map(Match.of, self._notifier.of_action_rule(name))
+            elif rule.action in self._actions:
+                matches.append(Match(name, rule.action, self._actions[rule.action], rule))
+        notifications = [Match.of(notification) for notification in self._notifier.notifications(facts)]
         return matches + self._match_schedule(facts) + notifications
 
     @cached_property

@@ -3,7 +3,7 @@
 Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and
 the outcome of one of them, and returns the active steps after it and the effects to write, as data.
 Every runbook ends, with any outcomes in any order: steps only lead forward, and attempts are
-counted. A `parallel` joins exactly once. The state is plain JSON, small enough for the row of the
+counted. The one step of a notification ends with its alarms (`notification_queue`). A `parallel` joins exactly once. The state is plain JSON, small enough for the row of the
 run.
 
 Why pure: the performer commits the effects, rule tests and backtests collect them. There is no
@@ -24,7 +24,7 @@ from rules.runbook.effects import (
     StepRecord,
     WaitTimer,
 )
-from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
+from rules.runbook.outcomes import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from rules.runbook.program import Node, Program, compile_runbook
 
 __all__ = [
@@ -34,10 +34,12 @@ __all__ = [
     "Effect",
     "EmittedEvent",
     "Failed",
+    "Held",
     "Node",
     "Outcome",
     "Paused",
     "Program",
+    "Rested",
     "RunEnd",
     "StepAnswer",
     "StepRecord",

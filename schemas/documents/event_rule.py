@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
@@ -39,7 +40,7 @@ def _check_positive(duration: timedelta) -> timedelta:
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32)]
+
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -120,6 +121,11 @@ class EventRuleDocument(StrictModel):
         None, description="Text of the alarm.", examples=["{{ owner }} is at {{ value }} {{ unit }}"]
     )
     notify: Channels = Field((), description="Channels that are notified.", examples=[["ops"]])
+    repeat: PositiveDuration | None = Field(
+        None,
+        description="Notify the channels again after this time, until the alarm is acknowledged or resolved.",
+        examples=["30m"],
+    )
     enabled: bool = Field(True, description="false keeps the rule and resolves its alarms.", examples=[True])
 
     @model_validator(mode="after")
@@ -141,6 +147,12 @@ class EventRuleDocument(StrictModel):
             raise document_error(
                 "would never resolve: add 'clear', and let 'event' match the event that ends it too", "event"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _repeats_to_channels(self) -> Self:
+        if self.repeat is not None and not self.notify:
+            raise document_error("has 'repeat' without 'notify': name the channels", "repeat")
         return self
 
     @model_validator(mode="after")

@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 
 from cdc.log_reader import LogReader
 from clock.term import Term, begin_term
-from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import perform_step
 from rules.actions.queue import QueueBackstop
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.lanes.lane import LaneMessage
@@ -43,7 +43,7 @@ class Instance:
         self.clock = VirtualClock(START)
         self.context = step_context(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()])
+        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()])
         self._subjects = settings.subjects
         self._read = 0
         self._performed = 0

@@ -12,7 +12,8 @@ deleted as (
     delete from tocsin.action_wait w using locked l where w.action_id = l.id
 )
 update tocsin.action a
-set state = 'cancelled', active = '{}', version = a.version + 1, ended_at = tocsin.instant(), error = l.reason
+set state = 'cancelled', active = '{}', version = a.version + 1, ended_at = tocsin.instant(), error = l.reason,
+    held_by = null, failing_since = null
 from locked l
 where a.id = l.id
 returning a.id, a.name, a.owner, a.action_rule, a.group_key, a.correlation_id, a.event_id, l.active, l.reason

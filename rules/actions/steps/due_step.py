@@ -55,6 +55,7 @@ class DueStep:
         return {
             **self.facts.event,
             "alarm": self.facts.alarm,
+            "alarms": list(self.facts.alarms),
             "answers": self.run.answers,
             "events": list(self.facts.events),
             "now": self.run.read_at,

@@ -1,0 +1,159 @@
+"""Transitions of alarms reach the runs of these alarms, in the record lane.
+
+Guarantee: an alarm that resolves or is acknowledged cancels a run of an action when all alarms of that
+run have ended. A notification run is woken instead: it sends the current state, and ends by itself. The
+end of a snooze, or of an inhibition, wakes the steps that it held. All of it commits with the position
+of the lane.
+
+Why by alarm: a run knows the alarms of all its events (`tocsin.action_event`), so a group follows each
+of its members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from rules.actions.cancel import CancelRunsOfAlarms, EndedAlarm
+from rules.dispatch.notifications import OPENED
+from rules.lanes.batch import Writes
+from rules.runbook.states import ending_reason
+from schemas.values.rule_ref import RuleRef
+from schemas.wire.alarm_events import event_type
+from schemas.wire.event import Event
+from tocsin.core.db import Connection, fetch_all
+from tocsin.core.records import NewRecords, NewStep
+
+_SNOOZE_ENDS = (event_type("snooze-ended"), event_type("unsnoozed"))
+_RESOLVED = event_type("resolved")
+
+
+class Waking(NamedTuple):
+    """An event that wakes a run."""
+
+    run_id: UUID
+    rule: str
+    event: Event
+    remind: str = ""
+    """`snooze-ended` or `silence-ended`: what is still open is notified, even if it was before."""
+
+
+class WakeNotifications(Writes):
+    """Wakes notification runs, and held steps of other runs."""
+
+    def __init__(self, wakings: Sequence[Waking]) -> None:
+        self._wakings = wakings
+        self._steps: list[NewStep] = []
+
+    def actions_to_lock(self) -> Iterable[UUID]:
+        return {waking.run_id for waking in self._wakings}
+
+    async def write_entities(self, connection: Connection) -> None:
+        if not self._wakings:
+            return
+        columns = {
+            "ids": [waking.run_id for waking in self._wakings],
+            "rules": [waking.rule for waking in self._wakings],
+            "event_ids": [waking.event.id for waking in self._wakings],
+            "seqs": [waking.event.seq for waking in self._wakings],
+            "alarms": [waking.event.alarmid for waking in self._wakings],
+            "reminds": [waking.remind for waking in self._wakings],
+        }
+        self._steps = [
+            NewStep(
+                action_id=id,
+                name=name,
+                owner=owner,
+                step=step,
+                attempt=attempt,
+                state="due",
+                correlation_id=correlation_id,
+                source_event_id=event_id,
+            )
+            for id, name, owner, correlation_id, event_id, step, attempt in await fetch_all(
+                connection, "rules.dispatch/wake_notifications", columns
+            )
+        ]
+
+    def records_to_append(self) -> NewRecords:
+        return NewRecords(steps=self._steps)
+
+
+class AlarmTransitions:
+    """Takes part in the record lane after the dispatcher."""
+
+    async def plan(self, connection: Connection, events: Sequence[Event]) -> FollowTransitions:
+        transitions = [
+            event
+            for event in events
+            if event.alarmid is not None
+            and event.type.startswith("alarm-")
+            and event.type != OPENED
+            and event.origin != "external"
+        ]
+        if not transitions:
+            return FollowTransitions([], [], [])
+        columns = {
+            "alarms": list({event.alarmid for event in transitions}),
+            "keys": [f"alarm:{event.alarmid}" for event in transitions if event.type == _RESOLVED],
+        }
+        rows = await fetch_all(connection, "rules.dispatch/find_runs_of_alarms", columns)
+        ends = _ends(transitions)
+        ended = {end.alarm_id for end in ends}
+        wakings, run_ids = [], []
+        for alarm_id, run_id, rule, is_inhibited in rows:
+            is_notification = RuleRef.parse(rule).kind == "notify"
+            for event in transitions:
+                if event.alarmid != alarm_id:
+                    continue
+                remind = "snooze-ended" if event.type in _SNOOZE_ENDS else ""
+                if is_inhibited and event.type == _RESOLVED:
+                    wakings.append(Waking(run_id, rule, event, "silence-ended"))
+                elif not is_inhibited and (is_notification or remind):
+                    wakings.append(Waking(run_id, rule, event, remind))
+            if not is_notification and not is_inhibited and alarm_id in ended:
+                run_ids.append(run_id)
+        if not run_ids and not _are_started(ends, events):
+            ends = []
+        return FollowTransitions(ends, run_ids, wakings)
+
+
+def _ends(events: Sequence[Event]) -> list[EndedAlarm]:
+    return [
+        EndedAlarm(event.alarmid, event.seq, reason)
+        for event in events
+        if event.alarmid is not None and (reason := ending_reason(event.type)) is not None
+    ]
+
+
+def _are_started(ends: Sequence[EndedAlarm], events: Sequence[Event]) -> bool:
+    """Whether the batch itself may start runs that these alarms end."""
+    first: dict[UUID, int] = {}
+    for event in events:
+        if event.alarmid is not None:
+            first.setdefault(event.alarmid, event.seq)
+    return any(first[end.alarm_id] < end.seq for end in ends)
+
+
+class FollowTransitions(Writes):
+    """Cancels runs first: a step of a cancelled run is not woken."""
+
+    def __init__(
+        self, ends: Sequence[EndedAlarm], run_ids: Sequence[UUID], wakings: Sequence[Waking]
+    ) -> None:
+        self._cancelling = CancelRunsOfAlarms(ends)
+        self._run_ids = run_ids
+        self._waking = WakeNotifications(wakings)
+
+    def actions_to_lock(self) -> Iterable[UUID]:
+        return {*self._run_ids, *self._waking.actions_to_lock()}
+
+    async def write_entities(self, connection: Connection) -> None:
+        await self._cancelling.write_entities(connection)
+        await self._waking.write_entities(connection)
+
+    def records_to_append(self) -> NewRecords:
+        return NewRecords.joined(
+            [self._cancelling.records_to_append(), self._waking.records_to_append()]
+        )
