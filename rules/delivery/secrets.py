@@ -7,19 +7,17 @@ parts of a url that are secret by themselves. The repr shows no value.
 On failure: `InvalidInput` that names the reference, never a value.
 """
 
-import html
-import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from schemas.values.secret import SecretRef
 from tocsin.core.errors import InvalidInput
+from tocsin.core.redaction import Redactor
 
-HIDDEN = "***"
 _MAX_BYTES = 65_536
 _MIN_PART_LENGTH = 8
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -28,7 +26,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 class Secrets:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
-        self._hidden: set[str] = set()
+        self._redactor = Redactor()
 
     def __repr__(self) -> str:
         return "Secrets()"
@@ -40,14 +38,12 @@ class Secrets:
         secret = self._read(value)
         if not secret:
             raise InvalidInput(f"the secret {value} is empty", remedy="set it for the worker")
-        self._hidden |= _forms(secret)
+        self._redactor.add({secret, *_parts_of_url(secret)})
         return secret
 
     def redact(self, text: str) -> str:
         """The text without secrets, and without characters that Postgres cannot store."""
-        for value in sorted(self._hidden, key=len, reverse=True):
-            text = text.replace(value, HIDDEN)
-        return _UNSTORABLE.sub("\ufffd", text)
+        return _UNSTORABLE.sub("\ufffd", self._redactor.redact(text))
 
     def redact_json(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -76,26 +72,6 @@ class Secrets:
             return raw.decode().rstrip("\r\n")
         except UnicodeDecodeError:
             raise InvalidInput(f"the secret {ref} is not text in UTF-8") from None
-
-
-def _forms(secret: str) -> set[str]:
-    """The forms in which a secret may appear in an error or an answer."""
-    values = {secret, *_parts_of_url(secret)}
-    return {
-        form
-        for value in values
-        for form in (
-            value,
-            quote(value),
-            quote(value, safe=""),
-            quote_plus(value),
-            json.dumps(value)[1:-1],
-            json.dumps(value, ensure_ascii=False)[1:-1],
-            html.escape(value),
-            repr(value)[1:-1],
-        )
-        if form
-    }
 
 
 def _parts_of_url(secret: str) -> set[str]:

@@ -4,6 +4,7 @@ Guarantee: texts are cut to the Slack limits, and `&`, `<` and `>` are escaped i
 this module makes, so that no value becomes a link or a mention.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -61,6 +62,12 @@ def fields(pairs: dict[str, str]) -> dict[str, Any]:
             for title, value in list(pairs.items())[:MAX_FIELDS]
         ],
     }
+
+
+def link_line(urls: Mapping[str, str]) -> dict[str, Any]:
+    """Links by their titles. The urls were checked when their document was loaded."""
+    links = "  |  ".join(f"<{escape(url)}|{escape(title)}>" for title, url in urls.items())
+    return {"type": "section", "text": {"type": "mrkdwn", "text": links}}
 
 
 def escape(text: str) -> str:

@@ -154,6 +154,7 @@ class Runs:
     def _end_gathering(self, run: SimulatedRun) -> None:
         if run.state == "gathering":
             self._begin(run)
+            self._log_state(run, None)
 
     def _begin(self, run: SimulatedRun) -> None:
         run.state = "running"
@@ -178,7 +179,8 @@ class Runs:
         run.active = after.active
         run.waits.pop(step, None)
         outcome = type(result.outcome).__name__.lower()
-        self._log_step(run, due, outcome, result.details)
+        error = getattr(result.outcome, "error", None)
+        self._log_step(run, due, outcome, {**result.details, **({"error": error} if error else {})})
         if result.datapoints is not None and outcome == "completed":
             self._hooks.record(result.datapoints)
         for effect in after.effects:
@@ -219,6 +221,7 @@ class Runs:
         queued = [other for other in of_group if other.state == "queued"]
         if queued and not any(other.state == "running" for other in of_group):
             self._begin(queued[0])
+            self._log_state(queued[0], None)
 
     def _log_state(self, run: SimulatedRun, reason: str | None) -> None:
         details = {"rule": run.match.rule, **({"reason": reason} if reason else {})}

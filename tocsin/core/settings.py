@@ -7,7 +7,9 @@ out by a service that misbehaves an hour later. The unit is part of the name (`_
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal, get_args, get_origin
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,6 +23,9 @@ _TEXTS = {
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
+
+# Hiding a shorter password would make logs unreadable.
+_MIN_HIDDEN_LENGTH = 4
 
 
 def _allow_list(text: str) -> str:
@@ -45,10 +50,12 @@ class Settings(BaseSettings):
 
     postgres: str = Field(
         default="",
+        repr=False,
         description="libpq URL or key=value string of the database. `tocsin up` starts its own server.",
     )
     nats: str = Field(
         default="",
+        repr=False,
         description="NATS URL, or several separated by commas. Percent-encode the password. `tocsin up` starts its "
         "own server.",
     )
@@ -217,6 +224,29 @@ class Settings(BaseSettings):
     def subjects(self) -> str:
         """The prefix of every subject. `v1` is the version that docs/consuming.md promises."""
         return f"{self.namespace}.v1"
+
+
+def credentials_of(settings: Settings) -> set[str]:
+    """Passwords in the addresses of the servers, as they are written and decoded."""
+    found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
+    for url in settings.nats.split(","):
+        userinfo = url.rpartition("@")[0].rpartition("//")[2]
+        # A user without a password is a token.
+        found.add(userinfo.partition(":")[2] or userinfo)
+    found |= {unquote(password) for password in found}
+    return {password for password in found if len(password) >= _MIN_HIDDEN_LENGTH}
+
+
+def _postgres_passwords(conninfo: str) -> set[str]:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    as_written = conninfo.partition("//")[2].rpartition("@")[0].partition(":")[2]
+    try:
+        parsed = conninfo_to_dict(conninfo)
+    except ProgrammingError:
+        return {as_written}
+    return {as_written, str(parsed.get("password") or ""), str(parsed.get("sslpassword") or "")}
 
 
 def read_settings(**overrides: object) -> Settings:

@@ -1,3 +1,4 @@
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,21 @@ def test_a_value_that_is_not_a_reference_is_rejected_without_repeating_it(value:
     assert "s3cret" not in str(refused.value)
     with pytest.raises(ValidationError, match="env"):
         Document.model_validate({"password": {"env": "A"}, "user": {"nope": 1}})
+
+
+@pytest.mark.parametrize("before", ["", "\0tocsin\0", "tocsin:"])
+def test_a_value_inside_of_base64_is_hidden(before: str) -> None:
+    """F25: a mail server that echoes `AUTH PLAIN`, or a receiver that echoes `Basic`."""
+    one = secrets(A="correct-horse")
+    one.reveal(SecretRef(env="A"))
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        echoed = encode(f"{before}correct-horse".encode()).decode()
+        assert one.redact(f"535 {echoed} rejected") == "535 *** rejected"
+
+
+def test_a_value_is_hidden_in_lower_case_in_hex_and_cut_short() -> None:
+    one = secrets(A="Correct-Horse")
+    one.reveal(SecretRef(env="A"))
+    assert one.redact("bad: correct-horse") == "bad: ***"
+    assert one.redact(b"Correct-Horse".hex()) == "***"
+    assert one.redact("it echoed Correct-H...") == "it echoed ***..."
