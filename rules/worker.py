@@ -55,7 +55,8 @@ class Worker:
             self._settings,
             [
                 RecordLane(
-                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()]
+                    self._settings,
+                    [EventAlarms(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

@@ -28,8 +28,13 @@ async def read_run(connection: Connection, id: UUID) -> ActionRun | None:
     return None if row is None else ActionRun(**{**row, "lineage": tuple(row["lineage"])})
 
 
-async def read_facts(connection: Connection, run: ActionRun) -> RunFacts:
-    """`InvalidInput` if retention has removed the event from the log."""
+async def read_facts(connection: Connection, run: ActionRun, *, is_notification: bool = False) -> RunFacts:
+    """`InvalidInput` if retention has removed the event from the log.
+
+    A notification needs its alarms only: they can be open for longer than events are kept."""
+    if is_notification:
+        alarms = await read_alarms(connection, run)
+        return RunFacts({}, (), alarms[0] if alarms else NO_ALARM, alarms)
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(
             statement("rules.actions/read_action_events"), {"id": run.id, "limit": MAX_EVENTS}

@@ -29,6 +29,11 @@ _SNOOZE_ENDS = (event_type("snooze-ended"), event_type("unsnoozed"))
 _RESOLVED = event_type("resolved")
 
 
+def remind_of(type: str) -> str:
+    """The occasion of the reminder if an event of this type ends a suppression of its alarm."""
+    return "snooze-ended" if type in _SNOOZE_ENDS else ""
+
+
 class Waking(NamedTuple):
     """An event that wakes a run."""
 
@@ -107,7 +112,7 @@ class AlarmTransitions:
             for event in transitions:
                 if event.alarmid != alarm_id:
                     continue
-                remind = "snooze-ended" if event.type in _SNOOZE_ENDS else ""
+                remind = remind_of(event.type)
                 if is_inhibited and event.type == _RESOLVED:
                     wakings.append(Waking(run_id, rule, event, "silence-ended"))
                 elif not is_inhibited and (is_notification or remind):
@@ -154,6 +159,4 @@ class FollowTransitions(Writes):
         await self._waking.write_entities(connection)
 
     def records_to_append(self) -> NewRecords:
-        return NewRecords.joined(
-            [self._cancelling.records_to_append(), self._waking.records_to_append()]
-        )
+        return NewRecords.joined([self._cancelling.records_to_append(), self._waking.records_to_append()])

@@ -86,7 +86,9 @@ class StartRuns(Writes):
         timers = [timer for start in self._starts if (timer := _group_timer(start)) is not None]
         if timers:
             names = ("refs", "keys", "at", "payloads")
-            columns = {name: list(values) for name, values in zip(names, zip(*timers, strict=True), strict=True)}
+            columns = {
+                name: list(values) for name, values in zip(names, zip(*timers, strict=True), strict=True)
+            }
             await connection.execute(statement("rules.dispatch/arm_groups"), columns)
 
     def actions_to_lock(self) -> Iterable[UUID]:

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 import structlog
 
+from rules.dispatch.admission import group_key, group_text
 from rules.dispatch.notifications import BEGINNING, Notification, Notifier
 from rules.documents.rule_book import RuleSet
 from rules.language.cel import Condition, RuleIndex, compile_event_condition
@@ -50,11 +52,19 @@ class Match:
     notify: NotifyStep | None = None
     """The step of a notification; None for other actions."""
 
+    def group_of(self, facts: Mapping[str, Any], alarm_id: UUID | None) -> str:
+        """The group of the run; of a notification about one alarm, the id of the alarm."""
+        if self.policy is not None:
+            return group_key(self.policy, facts)
+        if self.notify is None:
+            return ""
+        if self.notify.group_wait is None:
+            return str(alarm_id or "")
+        return group_text(self.notify.group_by, facts)
+
     @classmethod
     def of(cls, notification: Notification) -> Match:
-        return cls(
-            notification.rule, notification.action, notification.document, notify=notification.step
-        )
+        return cls(notification.rule, notification.action, notification.document, notify=notification.step)
 
 
 class ActionMatcher:
@@ -81,6 +91,7 @@ class ActionMatcher:
             if rule.on == "alarm"
         }
         """Event types of the transitions that each rule over alarms selects."""
+        self.channels = rules.of(ChannelDocument)
         self._notifier = Notifier(rules)
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {

@@ -33,9 +33,7 @@ from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type
 
 OPENED = event_type("opened")
-BEGINNING = frozenset(
-    (OPENED, "alarm-changed", event_type("snooze-ended"), event_type("unsnoozed"))
-)
+BEGINNING = frozenset((OPENED, "alarm-changed", event_type("snooze-ended"), event_type("unsnoozed")))
 """Types of events that begin a notification run."""
 _MAX_NAME_LENGTH = 128
 
@@ -48,15 +46,18 @@ class Notification(NamedTuple):
     step: NotifyStep
 
 
+def notification_name(channel: str) -> str:
+    """The name of the action that notifies a channel."""
+    return f"notify-{channel}"[:_MAX_NAME_LENGTH]
+
+
 def is_beginning(facts: Mapping[str, Any]) -> bool:
     return facts["type"] in BEGINNING and facts["origin"] != "external"
 
 
 class Notifier:
     def __init__(self, rules: RuleSet) -> None:
-        self._channels = {
-            name for name, channel in rules.of(ChannelDocument).items() if channel.enabled
-        }
+        self._channels = {name for name, channel in rules.of(ChannelDocument).items() if channel.enabled}
         self._routes: dict[str, list[Notification]] = {}
         for name, rule in rules.of(EventRuleDocument).items():
             self._routes[name] = self._notifications(name, rule.notify, {"repeat": rule.repeat})
@@ -77,13 +78,15 @@ class Notifier:
     def of_action_rule(self, name: str) -> list[Notification]:
         return self._action_rules[name]
 
-    def _notifications(self, rule: str, channels: tuple[str, ...], keys: Mapping[str, Any]) -> list[Notification]:
+    def _notifications(
+        self, rule: str, channels: tuple[str, ...], keys: Mapping[str, Any]
+    ) -> list[Notification]:
         found = []
         for channel in channels:
             if channel not in self._channels:
                 continue
             step = NotifyStep(channel=channel, **keys)
-            action = f"notify-{channel}"[:_MAX_NAME_LENGTH]
+            action = notification_name(channel)
             document = NotificationAction(name=action, notify=step).model_dump(
                 mode="json", exclude_defaults=True
             )

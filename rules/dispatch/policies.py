@@ -20,8 +20,6 @@ from rules.dispatch.admission import (
     Admission,
     admit,
     admit_notification,
-    group_key,
-    group_text,
 )
 from rules.dispatch.matcher import Match
 from rules.dispatch.notifications import OPENED
@@ -78,9 +76,7 @@ class Policies:
         bound = [(event, match) for event, match in matches if _has_policy(event, match)]
         if not bound:
             return cls()
-        counted = {
-            (match.rule, group_of(event, match)): _counts_begun_runs(match) for event, match in bound
-        }
+        counted = {(match.rule, _group(event, match)): _counts_begun_runs(match) for event, match in bound}
         runs = await fetch_all(connection, "rules.dispatch/read_active_runs", _columns(counted))
         limited = sorted({match.rule for _, match in bound if match.policy and match.policy.rate_limit})
         starts = (
@@ -100,7 +96,7 @@ class Policies:
         suppressed = suppression(match.rule, lineage)
         if suppressed is not None:
             return Start(event, match, Admission("skipped", reason=suppressed), lineage=lineage)
-        group = group_of(event, match)
+        group = _group(event, match)
         if not _has_policy(event, match):
             return Start(event, match, Admission("running"), group, lineage)
         if (match.rule, event.id) in self._linked:
@@ -130,15 +126,8 @@ class Policies:
             )
 
 
-def group_of(event: Event, match: Match) -> str:
-    """The group of a run; of a notification about one alarm, the id of the alarm."""
-    if match.policy is not None:
-        return group_key(match.policy, event.facts())
-    if match.notify is None:
-        return ""
-    if match.notify.group_wait is None:
-        return str(event.alarmid or "")
-    return group_text(match.notify.group_by, event.facts())
+def _group(event: Event, match: Match) -> str:
+    return match.group_of(event.facts(), event.alarmid)
 
 
 def _has_policy(event: Event, match: Match) -> bool:

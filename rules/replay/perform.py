@@ -16,6 +16,7 @@ from rules.actions.steps.emit import perform_emit
 from rules.actions.steps.flow import perform_branch
 from rules.actions.steps.messages import message_of
 from rules.delivery.message import Message
+from rules.dispatch.notifications import notification_name
 from rules.language.templates import fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from rules.runbook.wait import outcome_of_wait
@@ -43,6 +44,11 @@ class Failure:
         is_step = self.step in (None, due.node.name, due.kind)
         return self.times > 0 and self.action == due.run.name and is_step
 
+    def applies_to_channel(self, name: str) -> bool:
+        """Whether a notification to a channel fails."""
+        is_step = self.step in (None, "notify")
+        return self.times > 0 and self.action == notification_name(name) and is_step
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -69,7 +75,7 @@ def _send(due: DueStep, digest_rows: DigestRows) -> StepResult:
     if kind in DELIVERIES:
         target = getattr(step, kind)
         channel = {"channel": target.name} if kind == "channel" else {}
-        details = {**channel, **_message_details(message_of(due, target))}
+        details = {**channel, **message_details(message_of(due, target))}
         return StepResult(Completed({"sent": True, **channel}), details)
     if step.log is not None:
         text = fill_text(step.log.message, data)
@@ -89,7 +95,7 @@ def _digest(due: DueStep, digest: DigestStep, found: Mapping[str, Any]) -> StepR
     rows = {query: found[query][: digest.limit] if query in counts else [] for query in found}
     message = digest_message(due, digest, {**rows, "counts": counts})
     answer = {"subject": message.subject_line, "text": message.text, "counts": counts}
-    return StepResult(Completed(answer), {"channel": digest.channel, **_message_details(message)})
+    return StepResult(Completed(answer), {"channel": digest.channel, **message_details(message)})
 
 
 def _record_or_flow(due: DueStep) -> StepResult:
@@ -111,5 +117,5 @@ def _record_or_flow(due: DueStep) -> StepResult:
     return StepResult(Completed(), {})
 
 
-def _message_details(message: Message) -> dict[str, Any]:
+def message_details(message: Message) -> dict[str, Any]:
     return {"subject": message.subject_line, "text": message.text, "payload": message.payload}

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from rules.runbook.backoff import delay_before
 from rules.runbook.outcomes import Rested
-from schemas.documents.channel import ChannelRetry
+from schemas.documents.channel import DEFAULT_CHANNEL_RETRY, ChannelRetry
 from schemas.documents.runbook.notify import NotifyStep
 from schemas.documents.runbook.retry import RetryPolicy
 from tocsin.core.instant import parse_instant
@@ -60,7 +60,7 @@ class ChannelPolicy:
 
     name: str
     send_resolved: bool = True
-    retry: ChannelRetry = field(default_factory=ChannelRetry)
+    retry: ChannelRetry = DEFAULT_CHANNEL_RETRY
     give_up_after: timedelta = timedelta(hours=24)
 
 
@@ -112,7 +112,7 @@ class Told:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Told:
-        instants = {
+        instants: dict[str, Any] = {
             name: parse_instant(row[name])
             for name in ("delivered_at", "failing_since", "retry_at")
             if name in row
@@ -211,7 +211,9 @@ def record_delivery(
 ) -> Queue:
     """The queue after a message was delivered."""
     before = queue.at(delivery.place)
-    shown = {member.id: member.content for member in members if member.id in delivery.members and member.is_open}
+    shown = {
+        member.id: member.content for member in members if member.id in delivery.members and member.is_open
+    }
     gone = {member.id for member in members if not member.is_open}
     kept = {id: content for id, content in before.alarms.items() if id not in gone}
     told = Told({**kept, **shown}, before.count + 1, now)
@@ -269,7 +271,7 @@ def give_up(queue: Queue) -> Queue | Ended:
 def rest_after_fault(entry: Mapping[str, Any], error: str, at: datetime, salt: str) -> Rested:
     """The outcome of an attempt that failed before the channel was known, such as an error of Tocsin."""
     queue = Queue.from_json(entry, at)
-    policy = QueuePolicy(NotifyStep(channel="unknown"), ChannelPolicy("unknown"))
+    policy = QueuePolicy(NotifyStep.model_validate({"channel": "unknown"}), ChannelPolicy("unknown"))
     queue = record_failure(queue, policy, "channel", error, at, salt)
     return Rested(
         queue.to_json(),
@@ -328,7 +330,9 @@ def _decide_fallback(
     alarms ended that it knows."""
     channel, fallback = queue.channel, queue.fallback
     if channel.failing_since is not None and not queue.gave_up:
-        due_at = channel.failing_since if channel.is_permanent else channel.failing_since + policy.fallback_after
+        due_at = (
+            channel.failing_since if channel.is_permanent else channel.failing_since + policy.fallback_after
+        )
         if now < due_at and not fallback.alarms:
             is_over = not any(member.is_open for member in members)
             return Ended("resolved") if is_over else Resting(due_at, "backoff")
@@ -364,9 +368,7 @@ def _occasion(
     return "reminder" if repeat_at is not None and now >= repeat_at else None
 
 
-def _earliest(
-    queue: Queue, policy: QueuePolicy, told: Told, occasion: Occasion
-) -> tuple[datetime, Rest]:
+def _earliest(queue: Queue, policy: QueuePolicy, told: Told, occasion: Occasion) -> tuple[datetime, Rest]:
     """The first instant at which the message may be sent, and why not before."""
     if told.retry_at is not None:
         return told.retry_at, "backoff"

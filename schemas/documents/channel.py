@@ -45,12 +45,17 @@ class ChannelRetry(StrictModel):
     @model_validator(mode="after")
     def _is_within_bounds(self) -> Self:
         if not timedelta(0) < self.max_interval <= MAX_RETRY_INTERVAL:
-            raise document_error("has a 'max_interval' that is not within 5m: write at most 5m", "max_interval")
+            raise document_error(
+                "has a 'max_interval' that is not within 5m: write at most 5m", "max_interval"
+            )
         if not timedelta(0) < self.initial_interval <= self.max_interval:
             raise document_error(
                 "has an 'initial_interval' that is 0s or longer than 'max_interval'", "initial_interval"
             )
         return self
+
+
+DEFAULT_CHANNEL_RETRY = ChannelRetry.model_validate({})
 
 
 class ChannelDocument(StrictModel):
@@ -81,7 +86,7 @@ class ChannelDocument(StrictModel):
     )
 
     retry: ChannelRetry = Field(
-        default_factory=ChannelRetry,
+        DEFAULT_CHANNEL_RETRY,
         description="Delays between the attempts of a notification that fails.",
         examples=[{"initial_interval": "10s"}],
     )

@@ -2,7 +2,8 @@
 that the document leaves out. Pure: no I/O.
 
 Guarantee: the default for an event about an alarm is the message of its transition
-(`rules.delivery.alarm_message`). The default for
+(`rules.delivery.alarm_message`). If the run has several alarms, it lists them with their states
+(`rules.delivery.group_message`). The default for
 any other event is its type, its name and its owner, with its payload. A `text` of the document also
 replaces the default HTML, blocks and payload, so that all targets show the same content.
 """
@@ -15,6 +16,7 @@ from typing import Any
 from rules.actions.steps.due_step import DueStep
 from rules.delivery.alarm_facts import AlarmFacts, kind_of_event
 from rules.delivery.alarm_message import alarm_message
+from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
 from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
@@ -45,6 +47,9 @@ def message_of(step: DueStep, document: Delivery) -> Message:
 def default_message(step: DueStep) -> Message:
     event, alarm = step.facts.event, step.facts.alarm
     kind = kind_of_event(event["type"])
+    if len(step.facts.alarms) > 1:
+        members = [AlarmFacts.of(member) for member in step.facts.alarms]
+        return group_message(members, kind or "opened", step.run.read_at)
     if alarm["id"]:
         return alarm_message(AlarmFacts.of(alarm, event), kind or "opened", event["ts"])
     return _event_message(step.facts.events)

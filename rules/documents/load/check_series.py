@@ -79,7 +79,9 @@ def _fallback_problems(
     models = [*kept, *(other.model for other in read.documents)]
     for model in models:
         if isinstance(model, ChannelDocument) and model.name == fallback and model.fallback is not None:
-            message = f"{document.title} has the fallback '{fallback}', which has a fallback itself: remove one"
+            message = (
+                f"{document.title} has the fallback '{fallback}', which has a fallback itself: remove one"
+            )
             yield document.problem(document.body.at(("fallback",)), message)
 
 

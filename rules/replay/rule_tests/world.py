@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rules.actions.hold import suppressions_of
 from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.recurrences import recurrence_of
@@ -60,6 +61,8 @@ class World:
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
                 record=self._record,
+                channels=lambda: self._matcher.channels,
+                suppressions=lambda alarms: suppressions_of(alarms, self.now),
             )
         )
         for schedule in rules.of(ScheduleDocument).values():

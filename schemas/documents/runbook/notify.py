@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from schemas.documents.runbook.step import StepDocument
+from schemas.documents.runbook.step import DELIVERY_TIMEOUT, StepDocument
 from schemas.documents.strict_model import StrictModel
 from schemas.values.duration import Duration
 from schemas.values.names import Name
@@ -24,7 +24,9 @@ class NotifyStep(StrictModel):
     channel: Name = Field(description="Name of the channel.", examples=["ops"])
     group_by: tuple[str, ...] = Field((), strict=False, description="Fields of the group.", examples=[[]])
     group_wait: Duration | None = Field(
-        None, description="Time before the first message of a group; none for a single alarm.", examples=["30s"]
+        None,
+        description="Time before the first message of a group; none for a single alarm.",
+        examples=["30s"],
     )
     group_interval: Duration | None = Field(
         None, description="Shortest time between two messages of a group.", examples=["5m"]
@@ -39,6 +41,11 @@ class NotificationStep(StepDocument):
 
     notify: NotifyStep | None = Field(None, description="The queue.", examples=[{"channel": "ops"}])
 
+    @property
+    def attempt_timeout(self) -> timedelta:
+        """Longest time of one attempt: of a delivery to the channel, and of one to its fallback."""
+        return 2 * DELIVERY_TIMEOUT
+
 
 class NotificationAction(StrictModel):
     """The document of a notification run."""
@@ -47,4 +54,4 @@ class NotificationAction(StrictModel):
     notify: NotifyStep = Field(description="The queue.", examples=[{"channel": "ops"}])
 
     def runbook(self) -> tuple[StepDocument, ...]:
-        return (NotificationStep(notify=self.notify),)
+        return (NotificationStep.model_validate({"notify": self.notify}),)

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.actions.hold import suppressions_of
 from rules.replay.alarms import AlarmStore, alarm_facts, open_alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
@@ -48,6 +49,7 @@ class _Dispatch:
         self._timelines = timelines
         self._since = self._now = since
         self._seq = 0
+        self._rules_seq = 0
         self._alarms = AlarmStore()
         self._scheduler = Scheduler()
         self._runs = Runs(
@@ -60,6 +62,8 @@ class _Dispatch:
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
                 record=lambda datapoints: None,
+                channels=lambda: self._timelines.matcher(self._rules_seq).channels,
+                suppressions=lambda alarms: suppressions_of(alarms, self._now),
             )
         )
 
@@ -75,6 +79,7 @@ class _Dispatch:
 
     def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
+        self._rules_seq = event.seq
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
         for match in matches(self._timelines, event):
@@ -102,6 +107,6 @@ class _Dispatch:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
             return
         kind, event_rule = entry.details["step_kind"], entry.event["rule"]
-        is_sent = kind in DELIVERIES or (kind == "digest" and entry.details.get("channel"))
+        is_sent = kind in (*DELIVERIES, "notify") or (kind == "digest" and entry.details.get("channel"))
         if is_sent and event_rule:
             self.notifications[entry.rule, event_rule] += 1
