@@ -8,6 +8,7 @@ scenarios with real servers.
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -83,7 +84,7 @@ class TestOneAlarm:
         give(world, (0, "p1", 60))
         world.run_until(minutes(180))
         assert [at for at, state in attempts(world)][:7] == [0, 0.17, 0.5, 1.17, 2.5, 5.17, 10.17]
-        gaps = [later - earlier for (earlier, _), (later, _) in zip(attempts(world)[6:], attempts(world)[7:])]
+        gaps = [later - earlier for (earlier, _), (later, _) in pairwise(attempts(world)[6:])]
         assert set(map(round, gaps)) == {5}, "at most five minutes between two attempts"
         assert delivered(world) == [(80.17, "[HIGH] hot (p1)")]
 
