@@ -47,6 +47,11 @@ class SimulatedRun:
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
 
+    @property
+    def next_lineage(self) -> tuple[str, ...]:
+        """The lineage of what this run causes."""
+        return (*self.lineage, self.match.rule)
+
     def action_run(self, at: datetime) -> ActionRun:
         event = self.events[0]
         return ActionRun(
@@ -84,8 +89,8 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
-    record: Callable[[Facts], None]
-    """Record the datapoints of a step."""
+    record: Callable[[Facts, tuple[str, ...]], None]
+    """Record the datapoints of a step, with the lineage of its run."""
 
 
 class Runs:
@@ -128,7 +133,7 @@ class Runs:
             del run.waits[met.wait.step]
             self.targets.met_events[met.event_seq] = event
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
-        reason = ending_reason(event["type"])
+        reason = ending_reason(event)
         if reason is None or event.get("alarm_id") is None:
             return
         for run in list(self._active.values()):
@@ -203,7 +208,7 @@ class Runs:
         error = getattr(result.outcome, "error", None)
         self._log_step(run, due, outcome, {**result.details, **({"error": error} if error else {})})
         if result.datapoints is not None and outcome == "completed":
-            self._hooks.record(result.datapoints)
+            self._hooks.record(result.datapoints, due.run.next_lineage)
         for effect in after.effects:
             self._apply(run, effect)
         if run.state == "running":
@@ -223,7 +228,7 @@ class Runs:
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
-            self._hooks.append(effect.event, (*run.lineage, run.match.rule))
+            self._hooks.append(effect.event, run.next_lineage)
         elif isinstance(effect, RunEnd):
             self._end(run, effect.state, effect.error)
 

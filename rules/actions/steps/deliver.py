@@ -40,7 +40,7 @@ async def send_through_channel(step: DueStep, context: StepContext, name: str, m
     not_sent = outcome_if_disabled(channel)
     if not_sent is not None:
         return not_sent
-    outcome = await _send(step, context, channel.target, message)
+    outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
@@ -53,8 +53,17 @@ def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
     return Completed({"channel": channel.name, "sent": False, "reason": "the channel is disabled"})
 
 
-async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
-    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.read_at)
+async def _send(
+    step: DueStep, context: StepContext, target: Target, message: Message, channel: str = ""
+) -> Outcome:
+    delivery = await deliver(
+        context.egress,
+        target,
+        message,
+        key=step.idempotency_key,
+        now=step.run.read_at,
+        secrets=context.secrets(channel),
+    )
     text = delivery.text[:MAX_TEXT_LENGTH]
     if delivery.state == "delivered":
         return Completed({**delivery.result, "text": text, "sent": True})

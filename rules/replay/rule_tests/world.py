@@ -115,7 +115,9 @@ class World:
     def arrive(self, owner: str, key: str, value: Value, labels: Mapping[str, str] | None = None) -> None:
         self.receive(owner, [{"key": key, "value": value, "labels": dict(labels or {})}])
 
-    def receive(self, owner: str, datapoints: Sequence[Mapping[str, Any]]) -> None:
+    def receive(
+        self, owner: str, datapoints: Sequence[Mapping[str, Any]], lineage: tuple[str, ...] = ()
+    ) -> None:
         """A message of a producer arrives, unless the data stream is out. The live lane parses it."""
         if any(gap.began_at < self.now < gap.ended_at for gap in self._gaps):
             return
@@ -125,7 +127,7 @@ class World:
         parsed.add(LaneMessage(len(self._events), self.now, subject, body))
         for arrival in parsed.inputs:
             assert isinstance(arrival, Arrival)
-            self._alarms.arrive(arrival)
+            self._alarms.arrive(arrival, lineage)
         for _, reason in parsed.rejected:
             key = str(datapoints[0]["key"])
             self.log.append(LogEntry(self.now, "rejected", key, owner, "rejected", {"text": reason}))
@@ -207,9 +209,10 @@ class World:
         self._scheduler.add(self.now, EVENT, partial(self._dispatch, facts))
 
     def _dispatch(self, facts: Facts) -> None:
-        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]))
+        lineage = self._lineages.get(facts["id"], ())
+        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]), lineage)
         for match in self._matcher.match(facts):
-            self._runs.start(match, facts, facts["alarm_id"], self._lineages.get(facts["id"], ()))
+            self._runs.start(match, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
@@ -242,9 +245,9 @@ class World:
         arrival = Arrival(self.now, len(self._events), system, HEALTH_KEY, health, self.now, labels)
         self._scheduler.add(self.now, INPUT, partial(self._alarms.arrive, arrival))
 
-    def _record(self, datapoints: Facts) -> None:
+    def _record(self, datapoints: Facts, lineage: tuple[str, ...]) -> None:
         batch = [{"key": key, "value": value} for key, value in datapoints["values"].items()]
-        self.at(self.now, "receive", owner=datapoints["owner"], datapoints=batch)
+        self.at(self.now, "receive", owner=datapoints["owner"], datapoints=batch, lineage=lineage)
 
     def _alarm_facts(self, alarm_id: uuid.UUID | None) -> Facts:
         return alarm_facts(self.alarms.get(alarm_id), self.now)

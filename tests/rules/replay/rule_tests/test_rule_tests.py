@@ -83,7 +83,9 @@ def test_absolute_instants_and_any_time_are_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("operation", ["acknowledge: hot", "snooze: hot, for: 5m", "unsnooze: hot"])
 def test_an_operation_without_an_open_alarm_fails_with_the_error(tmp_path: Path, operation: str) -> None:
-    result = run_test(tmp_path, f"given: [{{at: 1m, {operation}, owner: x}}]\nuntil: 10m\nnothing_else: [opened]")
+    result = run_test(
+        tmp_path, f"given: [{{at: 1m, {operation}, owner: x}}]\nuntil: 10m\nnothing_else: [opened]"
+    )
     assert result.error is not None
     assert result.error.startswith("no alarm of 'hot' is open for 'x' at 2026-01-05T00:01:00")
 
