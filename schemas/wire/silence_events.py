@@ -75,7 +75,12 @@ def ended_silence(event: Event) -> SilenceFacts | None:
 
 
 def silence_added_event(
-    silence: SilenceFacts, at: datetime, *, who: str, via: str, origin: Literal["caused", "derived"] = "caused"
+    silence: SilenceFacts,
+    at: datetime,
+    *,
+    who: str,
+    via: str,
+    origin: Literal["caused", "derived"] = "caused",
 ) -> NewEvent:
     return NewEvent(
         id=uuid.uuid5(silence.id, SILENCE_ADDED),
