@@ -33,9 +33,8 @@ async def send_slack(
     # Notifications and screen readers use `text`.
     body = json_body({"text": escape(message.subject_line), "blocks": blocks})
     headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-    answer = await request(
-        egress, HttpRequest("POST", secrets.reveal(target.url), headers, body, target.timeout.total_seconds())
-    )
+    url = await secrets.reveal_url(target.url)
+    answer = await request(egress, HttpRequest("POST", url, headers, body, target.timeout.total_seconds()))
     return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
 
 

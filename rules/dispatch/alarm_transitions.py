@@ -20,7 +20,7 @@ from rules.dispatch.notifications import OPENED
 from rules.lanes.batch import Writes
 from rules.runbook.states import ending_reason
 from schemas.values.rule_ref import RuleRef
-from schemas.wire.alarm_events import event_type
+from schemas.wire.alarm_events import event_type, is_transition
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import NewRecords, NewStep
@@ -92,10 +92,7 @@ class AlarmTransitions:
         transitions = [
             event
             for event in events
-            if event.alarmid is not None
-            and event.type.startswith("alarm-")
-            and event.type != OPENED
-            and event.origin != "external"
+            if event.alarmid is not None and event.type != OPENED and is_transition(event.facts())
         ]
         if not transitions:
             return FollowTransitions([], [], [])
@@ -128,7 +125,7 @@ def _ends(events: Sequence[Event]) -> list[EndedAlarm]:
     return [
         EndedAlarm(event.alarmid, event.seq, reason)
         for event in events
-        if event.alarmid is not None and (reason := ending_reason(event.type)) is not None
+        if event.alarmid is not None and (reason := ending_reason(event.facts())) is not None
     ]
 
 

@@ -30,7 +30,7 @@ from schemas.documents.runbook.notify import (
     NotifyStep,
 )
 from schemas.values.rule_ref import RuleRef
-from schemas.wire.alarm_events import event_type
+from schemas.wire.alarm_events import event_type, is_transition
 
 OPENED = event_type("opened")
 BEGINNING = frozenset((OPENED, "alarm-changed", event_type("snooze-ended"), event_type("unsnoozed")))
@@ -52,7 +52,7 @@ def notification_name(channel: str) -> str:
 
 
 def is_beginning(facts: Mapping[str, Any]) -> bool:
-    return facts["type"] in BEGINNING and facts["origin"] != "external"
+    return facts["type"] in BEGINNING and is_transition(facts)
 
 
 class Notifier:

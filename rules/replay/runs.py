@@ -25,13 +25,12 @@ from rules.lanes.lineage import suppression
 from rules.language.cel.steps import TRIGGER_FIELDS
 from rules.replay.log import LogEntry
 from rules.replay.notify import perform_notification
-from rules.replay.perform import Failure, StepResult, perform
+from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
 from rules.runbook import AwaitedEvent, EmittedEvent, Outcome, RunEnd, StepAnswer, WaitTimer, advance
 from rules.runbook.effects import Effect
 from rules.runbook.states import ACTIVE, ending_reason
-from schemas.documents import ChannelDocument
-from schemas.wire.alarm_events import event_type
+from schemas.wire.alarm_events import event_type, is_transition
 from tocsin.core.records import NewEvent
 
 Facts = Mapping[str, Any]
@@ -58,6 +57,11 @@ class SimulatedRun:
     def alarm_ids(self) -> list[UUID]:
         """The alarms of its events, in the order in which they joined."""
         return list(dict.fromkeys(event["alarm_id"] for event in self.events if event.get("alarm_id")))
+
+    @property
+    def next_lineage(self) -> tuple[str, ...]:
+        """The lineage of what this run causes."""
+        return (*self.lineage, self.match.rule)
 
     def action_run(self, at: datetime) -> ActionRun:
         event = self.events[0]
@@ -96,10 +100,8 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
-    record: Callable[[Facts], None]
-    """Record the datapoints of a step."""
-    channels: Callable[[], Mapping[str, ChannelDocument]]
-    """The channels as they are configured now."""
+    record: Callable[[Facts, tuple[str, ...]], None]
+    """Record the datapoints of a step, with the lineage of its run."""
     suppressions: Callable[[Sequence[Facts]], Suppressions]
     """What suppresses these alarms now."""
 
@@ -111,7 +113,7 @@ class Runs:
         self._newest_seqs: dict[str, int] = {}
         """By rule, the seq of the event that started its last run."""
         self._starts: dict[str, list[datetime]] = {}
-        self.failures: list[Failure] = []
+        self.targets = SimulatedTargets()
 
     def start(self, match: Match, event: Facts, alarm_id: UUID | None, lineage: tuple[str, ...]) -> None:
         at = self._hooks.now()
@@ -145,8 +147,9 @@ class Runs:
         for met in match_waits(waits, [event]):
             run = self._active[met.wait.run_id]
             del run.waits[met.wait.step]
+            self.targets.met_events[met.event_seq] = event
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
-        if event.get("alarm_id") is not None and event["type"].startswith("alarm-"):
+        if event.get("alarm_id") is not None and is_transition(event):
             self._follow(event)
 
     def wake(self, alarm_ids: Collection[UUID], event: Facts, remind: str) -> None:
@@ -161,7 +164,7 @@ class Runs:
 
     def _follow(self, event: Facts) -> None:
         """What `rules.dispatch.alarm_transitions` does."""
-        reason, remind = ending_reason(event["type"]), remind_of(event["type"])
+        reason, remind = ending_reason(event), remind_of(event["type"])
         for run in list(self._active.values()):
             links = [link for link in run.events if link.get("alarm_id") == event["alarm_id"]]
             if not links or event["type"] == OPENED:
@@ -209,6 +212,26 @@ class Runs:
             if link.get("alarm_id") is None or is_report or is_open:
                 return False
         return True
+
+    def report(self, action: str, step: str | None, report: Facts) -> bool:
+        """Report to the newest dispatched step of an action; false if none waits for a report."""
+        for run in reversed(self._active.values()):
+            if run.match.action != action:
+                continue
+            for number, entry in run.active.items():
+                node = run.action_run(self._hooks.now()).node(int(number))
+                is_step = step in (None, node.name, node.kind)
+                if node.kind == "dispatch" and entry["state"] == "waiting" and is_step:
+                    self._wake(run, int(number), {"attempt": entry["attempt"], "report": dict(report)})
+                    return True
+        return False
+
+    def correlation_id(self, action: str) -> UUID | None:
+        """The correlation id of the newest active run of an action."""
+        for run in reversed(self._active.values()):
+            if run.match.action == action:
+                return UUID(run.events[0]["correlation_id"])
+        return None
 
     def _admit(self, match: Match, id: UUID, group: str, at: datetime, suppressed: str | None) -> Admission:
         if suppressed is not None:
@@ -266,18 +289,20 @@ class Runs:
             self._advance(run, due, StepResult(hold, {"reason": hold.reason}))
             return
         digest_rows = partial(self._hooks.digest_rows, run.after_seq, int(run.events[0]["seq"]))
-        self._advance(run, due, perform(due, digest_rows, self.failures))
+        self._advance(run, due, perform(due, digest_rows, self.targets))
 
     def _advance(self, run: SimulatedRun, due: DueStep, result: StepResult) -> None:
         outcome = type(result.outcome).__name__.lower()
         error = getattr(result.outcome, "error", None)
         self._log_step(run, due, outcome, {**result.details, **({"error": error} if error else {})})
         if result.datapoints is not None and outcome == "completed":
-            self._hooks.record(result.datapoints)
+            self._hooks.record(result.datapoints, due.run.next_lineage)
         self._apply_outcome(run, due, result.outcome)
 
     def _perform_notification(self, run: SimulatedRun, due: DueStep, suppressions: Suppressions) -> None:
-        rested, deliveries = perform_notification(due, self._hooks.channels(), suppressions, self.failures)
+        rested, deliveries = perform_notification(
+            due, self.targets.channels, suppressions, self.targets.failures
+        )
         for delivery in deliveries:
             outcome = "completed" if delivery.is_delivered else "failed"
             self._log_step(run, due, outcome, delivery.details, notification_name(delivery.channel))
@@ -309,7 +334,7 @@ class Runs:
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
-            self._hooks.append(effect.event, (*run.lineage, run.match.rule))
+            self._hooks.append(effect.event, run.next_lineage)
         elif isinstance(effect, RunEnd):
             self._end(run, effect.state, effect.error)
 

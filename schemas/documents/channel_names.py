@@ -7,11 +7,11 @@ from pydantic import AfterValidator, Field
 from schemas.values.names import Name
 
 
-def _check_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"'{name}' is named twice: name each channel once")
-    return names
+def _check_channels(channels: tuple[str, ...]) -> tuple[str, ...]:
+    for index, name in enumerate(channels):
+        if name in channels[:index]:
+            raise ValueError(f"'{name}' is named twice, remove one")
+    return channels
 
 
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32), AfterValidator(_check_distinct)]
+Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32), AfterValidator(_check_channels)]

@@ -40,7 +40,6 @@ def _check_positive(duration: timedelta) -> timedelta:
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 

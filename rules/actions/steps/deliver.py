@@ -15,6 +15,7 @@ from rules.actions.steps.messages import message_of
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.runbook import Completed, Failed, Outcome
+from schemas.documents.channel import ChannelDocument
 from schemas.documents.runbook.deliveries import ChannelStep
 from schemas.documents.targets import Target
 
@@ -36,16 +37,33 @@ async def send_through_channel(step: DueStep, context: StepContext, name: str, m
     """Send a message through a channel as it is configured now. Steps `channel` and `digest` use it."""
     async with context.open_session() as connection:
         channel = await read_channel(connection, name)
-    if not channel.enabled:
-        return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
-    outcome = await _send(step, context, channel.target, message)
+    not_sent = outcome_if_disabled(channel)
+    if not_sent is not None:
+        return not_sent
+    outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
 
 
-async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
-    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.read_at)
+def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
+    """The outcome of a step through a disabled channel. Pure: no I/O."""
+    if channel.enabled:
+        return None
+    return Completed({"channel": channel.name, "sent": False, "reason": "the channel is disabled"})
+
+
+async def _send(
+    step: DueStep, context: StepContext, target: Target, message: Message, channel: str = ""
+) -> Outcome:
+    delivery = await deliver(
+        context.egress,
+        target,
+        message,
+        key=step.idempotency_key,
+        now=step.run.read_at,
+        secrets=context.secrets(channel),
+    )
     text = delivery.text[:MAX_TEXT_LENGTH]
     if delivery.state == "delivered":
         return Completed({**delivery.result, "text": text, "sent": True})

@@ -163,12 +163,11 @@ async def test_mail_is_the_fallback_of_a_webhook_that_fails_for_five_minutes(ins
         assert not mail.envelopes
         await instance.pass_time("2m")
         await instance.resolve(alarm)
-    subjects = [
-        line
-        for envelope in mail.envelopes
-        for line in bytes(envelope.content or b"").decode().splitlines()
-        if line.startswith("Subject:")
+    contents = [envelope.content for envelope in mail.envelopes]
+    lines = [
+        line for content in contents if isinstance(content, bytes) for line in content.decode().splitlines()
     ]
+    subjects = [line for line in lines if line.startswith("Subject:")]
     assert subjects == ["Subject: [HIGH] hot (plant-7)", "Subject: [RESOLVED] hot (plant-7)"]
 
 

@@ -29,11 +29,11 @@ class Received:
 
 @dataclass
 class Receiver:
-    behaviour: Behaviour
-    """A test may replace it while the server runs."""
     port: int = 0
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
+    behaviour: Behaviour | None = None
+    """A test may replace it while the server runs. None: it responds with 200."""
 
     @property
     def only(self) -> Received:
@@ -108,7 +108,7 @@ async def receiver(
     port: int = 0,
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
-    state = Receiver(behaviour=behave or respond())
+    state = Receiver(behaviour=behave)
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,7 +119,7 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
-            await state.behaviour(reader, writer)
+            await (state.behaviour or respond())(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:

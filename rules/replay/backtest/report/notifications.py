@@ -19,11 +19,12 @@ from typing import Any
 from uuid import UUID
 
 from rules.actions.hold import suppressions_of
-from rules.replay.alarms import AlarmStore, alarm_facts, open_alarm_facts
+from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
+from rules.replay.digest_rows import open_alarm_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import DELIVERIES
 from rules.replay.runs import Runs, SimulationHooks
@@ -49,7 +50,6 @@ class _Dispatch:
         self._timelines = timelines
         self._since = self._now = since
         self._seq = 0
-        self._rules_seq = 0
         self._alarms = AlarmStore()
         self._scheduler = Scheduler()
         self._runs = Runs(
@@ -61,8 +61,7 @@ class _Dispatch:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
-                record=lambda datapoints: None,
-                channels=lambda: self._timelines.matcher(self._rules_seq).channels,
+                record=lambda datapoints, lineage: None,
                 suppressions=lambda alarms: suppressions_of(alarms, self._now),
             )
         )
@@ -79,7 +78,7 @@ class _Dispatch:
 
     def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
-        self._rules_seq = event.seq
+        self._runs.targets.channels = self._timelines.matcher(event.seq).channels
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
         for match in matches(self._timelines, event):
@@ -101,7 +100,7 @@ class _Dispatch:
         return alarm_facts(self._alarms.get(alarm_id), self._now)
 
     def _digest_rows(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarm_facts(self._alarms, self._now), "events": [], "stale_series": []}
+        return {"open_alarms": open_alarm_rows(self._alarms), "events": [], "stale_series": []}
 
     def _count(self, entry: LogEntry) -> None:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
