@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 
 from rules.dispatch.admission import group_key, group_text
-from rules.dispatch.notifications import BEGINNING, Notification, Notifier
+from rules.dispatch.notifications import BEGINNING, NotificationRoute, Notifier
 from rules.documents.rule_book import RuleSet
 from rules.language.cel import Condition, RuleIndex, compile_event_condition
 from rules.runbook import compile_runbook
@@ -63,7 +63,7 @@ class Match:
         return group_text(self.notify.group_by, facts)
 
     @classmethod
-    def of(cls, notification: Notification) -> Match:
+    def of(cls, notification: NotificationRoute) -> Match:
         return cls(notification.rule, notification.action, notification.document, notify=notification.step)
 
 

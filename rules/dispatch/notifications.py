@@ -1,4 +1,4 @@
-"""Notification routes: which channels are notified about an alarm, alone or in a group.
+"""NotificationRoute routes: which channels are notified about an alarm, alone or in a group.
 
 Guarantee: each channel has a run of its own per alarm or group, so that a failed delivery is retried
 without the others. A run begins when an alarm opens. A later transition of an open alarm (a change, the
@@ -38,7 +38,7 @@ BEGINNING = frozenset((OPENED, "alarm-changed", event_type("snooze-ended"), even
 _MAX_NAME_LENGTH = 128
 
 
-class Notification(NamedTuple):
+class NotificationRoute(NamedTuple):
     rule: str
     """Text of a `RuleRef`: the route."""
     action: str
@@ -58,7 +58,7 @@ def is_beginning(facts: Mapping[str, Any]) -> bool:
 class Notifier:
     def __init__(self, rules: RuleSet) -> None:
         self._channels = {name for name, channel in rules.of(ChannelDocument).items() if channel.enabled}
-        self._routes: dict[str, list[Notification]] = {}
+        self._routes: dict[str, list[NotificationRoute]] = {}
         for name, rule in rules.of(EventRuleDocument).items():
             self._routes[name] = self._notifications(name, rule.notify, {"repeat": rule.repeat})
         for name, datapoint_type in rules.of(DatapointTypeDocument).items():
@@ -70,17 +70,17 @@ class Notifier:
             if rule.notify
         }
 
-    def notifications(self, facts: Mapping[str, Any]) -> Iterator[Notification]:
+    def notifications(self, facts: Mapping[str, Any]) -> Iterator[NotificationRoute]:
         """The routes of the `notify` of the rule or datapoint_type of the alarm."""
         if is_beginning(facts):
             yield from self._routes.get(facts["rule"], ())
 
-    def of_action_rule(self, name: str) -> list[Notification]:
+    def of_action_rule(self, name: str) -> list[NotificationRoute]:
         return self._action_rules[name]
 
     def _notifications(
         self, rule: str, channels: tuple[str, ...], keys: Mapping[str, Any]
-    ) -> list[Notification]:
+    ) -> list[NotificationRoute]:
         found = []
         for channel in channels:
             if channel not in self._channels:
@@ -90,7 +90,9 @@ class Notifier:
             document = NotificationAction(name=action, notify=step).model_dump(
                 mode="json", exclude_defaults=True
             )
-            found.append(Notification(str(RuleRef.of_notification(rule, channel)), action, document, step))
+            found.append(
+                NotificationRoute(str(RuleRef.of_notification(rule, channel)), action, document, step)
+            )
         return found
 
 

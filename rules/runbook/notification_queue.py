@@ -13,7 +13,7 @@ acknowledged. Suppressed alarms are left out; when the suppression ends, what is
 once (`remind`).
 
 Pure: no I/O, and time is an argument. The performer and the simulation use the same functions:
-`next_delivery` until it returns something else than a `Delivery`, and `record_delivery` or
+`next_delivery` until it returns something else than a `DueMessage`, and `record_delivery` or
 `record_failure` after each.
 """
 
@@ -42,7 +42,7 @@ _MAX_ATTEMPTS = 100
 """The exponent of the backoff; the queue itself does not count attempts."""
 
 
-class Member(NamedTuple):
+class NotifiedAlarm(NamedTuple):
     """An alarm of the run as it is now."""
 
     id: str
@@ -161,7 +161,7 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class DueMessage:
     """Send a message about these alarms now."""
 
     place: Place
@@ -188,14 +188,14 @@ class Ended:
 
 
 def next_delivery(
-    queue: Queue, policy: QueuePolicy, members: Sequence[Member], now: datetime
-) -> Delivery | Resting | Ended:
+    queue: Queue, policy: QueuePolicy, members: Sequence[NotifiedAlarm], now: datetime
+) -> DueMessage | Resting | Ended:
     """What to do at `now`. `policy` is that of the channels as they are configured now."""
     steps = [_decide(queue, policy, "channel", members, now)]
     if policy.fallback is not None:
         steps.append(_decide_fallback(queue, policy, members, now))
     for step in steps:
-        if isinstance(step, Delivery):
+        if isinstance(step, DueMessage):
             return step
     resting = [step for step in steps if isinstance(step, Resting)]
     if not resting:
@@ -207,7 +207,7 @@ def next_delivery(
 
 
 def record_delivery(
-    queue: Queue, policy: QueuePolicy, delivery: Delivery, members: Sequence[Member], now: datetime
+    queue: Queue, policy: QueuePolicy, delivery: DueMessage, members: Sequence[NotifiedAlarm], now: datetime
 ) -> Queue:
     """The queue after a message was delivered."""
     before = queue.at(delivery.place)
@@ -290,7 +290,7 @@ def retried_queue(entry: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def settle(queue: Queue, policy: QueuePolicy, members: Sequence[Member], now: datetime) -> Queue:
+def settle(queue: Queue, policy: QueuePolicy, members: Sequence[NotifiedAlarm], now: datetime) -> Queue:
     """Forget failures of a message that is not needed any more, and a reminder without an open
     alarm."""
     if not any(member.is_open and member.suppressed_by is None for member in members):
@@ -303,8 +303,8 @@ def settle(queue: Queue, policy: QueuePolicy, members: Sequence[Member], now: da
 
 
 def _decide(
-    queue: Queue, policy: QueuePolicy, place: Place, members: Sequence[Member], now: datetime
-) -> Delivery | Resting | Ended:
+    queue: Queue, policy: QueuePolicy, place: Place, members: Sequence[NotifiedAlarm], now: datetime
+) -> DueMessage | Resting | Ended:
     told = queue.at(place)
     is_over = not any(member.is_open for member in members)
     if place == "channel" and queue.gave_up:
@@ -320,12 +320,12 @@ def _decide(
         return Resting(earliest, rest)
     resolved = _resolved(policy.at(place), told, members)
     shown = tuple(member.id for member in members if _is_shown(member)) + tuple(resolved)
-    return Delivery(place, occasion, shown)
+    return DueMessage(place, occasion, shown)
 
 
 def _decide_fallback(
-    queue: Queue, policy: QueuePolicy, members: Sequence[Member], now: datetime
-) -> Delivery | Resting | Ended:
+    queue: Queue, policy: QueuePolicy, members: Sequence[NotifiedAlarm], now: datetime
+) -> DueMessage | Resting | Ended:
     """The fallback is told everything while the channel fails. Afterwards it is only told how the
     alarms ended that it knows."""
     channel, fallback = queue.channel, queue.fallback
@@ -351,7 +351,7 @@ def _decide_fallback(
 
 
 def _occasion(
-    queue: Queue, policy: QueuePolicy, place: Place, members: Sequence[Member], now: datetime
+    queue: Queue, policy: QueuePolicy, place: Place, members: Sequence[NotifiedAlarm], now: datetime
 ) -> Occasion | None:
     told = queue.at(place)
     resolved = _resolved(policy.at(place), told, members)
@@ -381,18 +381,18 @@ def _earliest(queue: Queue, policy: QueuePolicy, told: Told, occasion: Occasion)
     return queue.began_at, "idle"
 
 
-def _repeat_at(policy: QueuePolicy, told: Told, members: Sequence[Member]) -> datetime | None:
+def _repeat_at(policy: QueuePolicy, told: Told, members: Sequence[NotifiedAlarm]) -> datetime | None:
     if policy.notify.repeat is None or told.delivered_at is None:
         return None
     is_wanted = any(_is_shown(member) and not member.is_acknowledged for member in members)
     return told.delivered_at + policy.notify.repeat if is_wanted else None
 
 
-def _is_shown(member: Member) -> bool:
+def _is_shown(member: NotifiedAlarm) -> bool:
     return member.is_open and member.suppressed_by is None
 
 
-def _resolved(channel: ChannelPolicy, told: Told, members: Sequence[Member]) -> list[str]:
+def _resolved(channel: ChannelPolicy, told: Told, members: Sequence[NotifiedAlarm]) -> list[str]:
     """The alarms whose resolution the channel does not know yet."""
     if not channel.send_resolved:
         return []

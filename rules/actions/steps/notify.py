@@ -26,9 +26,9 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.runbook import Outcome, Rested
 from rules.runbook.notification_queue import (
     ChannelPolicy,
-    Delivery,
+    DueMessage,
     Ended,
-    Member,
+    NotifiedAlarm,
     Queue,
     QueuePolicy,
     Resting,
@@ -61,7 +61,7 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
         if notify.group_wait is None and alarms:
             event = await read_event(connection, alarms[0]["newest_seq"])
 
-    async def send(delivery: Delivery, channel: ChannelDocument, key: str) -> DeliveryOutcome:
+    async def send(delivery: DueMessage, channel: ChannelDocument, key: str) -> DeliveryOutcome:
         try:
             message = notification_message(notify, delivery, alarms, event, now)
         except InvalidInput as error:
@@ -95,13 +95,13 @@ class Notification:
         self._suppressions = suppressions
         self._channel = channels.get(notify.channel)
         self.policy = queue_policy(notify, channels)
-        self.members: list[Member] = members_of(step.facts.alarms, suppressions)
+        self.members: list[NotifiedAlarm] = members_of(step.facts.alarms, suppressions)
         self.queue = Queue.from_json(step.entry, step.run.started_at)
         self._answer: dict[str, Any] = {"channel": notify.channel}
         self._event: NewEvent | None = None
         self._end: Resting | Ended | None = None
 
-    def next(self) -> Delivery | None:
+    def next(self) -> DueMessage | None:
         """The next message; None if there is none for now."""
         if self._end is not None:
             return None
@@ -115,16 +115,16 @@ class Notification:
             self._answer["reason"] = "the channel is disabled"
             return None
         decision = next_delivery(self.queue, self.policy, self.members, self._now)
-        if isinstance(decision, Delivery):
+        if isinstance(decision, DueMessage):
             return decision
         self._end = decision
         return None
 
-    def key_of(self, delivery: Delivery) -> str:
+    def key_of(self, delivery: DueMessage) -> str:
         count = self.queue.at(delivery.place).count
         return idempotency_key(self._step.run.id, delivery, count, self.members)
 
-    def record(self, delivery: Delivery, outcome: DeliveryOutcome) -> None:
+    def record(self, delivery: DueMessage, outcome: DeliveryOutcome) -> None:
         text = outcome.text[:MAX_TEXT_LENGTH]
         report = {"occasion": delivery.occasion, "alarms": len(delivery.members), **outcome.result}
         if outcome.state == "delivered":
@@ -196,7 +196,7 @@ def _channel_policy(channel: ChannelDocument) -> ChannelPolicy:
     return ChannelPolicy(channel.name, channel.send_resolved, channel.retry, channel.give_up_after)
 
 
-def failed_event(run: ActionRun, queue: Queue, policy: QueuePolicy, members: list[Member]) -> NewEvent:
+def failed_event(run: ActionRun, queue: Queue, policy: QueuePolicy, members: list[NotifiedAlarm]) -> NewEvent:
     """The event of a channel that was given up."""
     told = queue.channel
     assert told.failing_since is not None

@@ -17,17 +17,17 @@ from rules.delivery.alarm_facts import AlarmFacts, kind_of_event
 from rules.delivery.alarm_message import alarm_message
 from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
-from rules.runbook.notification_queue import Delivery, Member
+from rules.runbook.notification_queue import DueMessage, NotifiedAlarm
 from rules.suppression import Suppression
 from schemas.documents.runbook.notify import NotifyStep
 
 Alarm = Mapping[str, Any]
 
 
-def members_of(alarms: Sequence[Alarm], suppressions: Mapping[str, Suppression]) -> list[Member]:
+def members_of(alarms: Sequence[Alarm], suppressions: Mapping[str, Suppression]) -> list[NotifiedAlarm]:
     """The alarms as the queue sees them."""
     return [
-        Member(
+        NotifiedAlarm(
             alarm["id"],
             alarm["state"] != "resolved",
             bool(alarm["acknowledged"]),
@@ -40,7 +40,7 @@ def members_of(alarms: Sequence[Alarm], suppressions: Mapping[str, Suppression])
 
 def notification_message(
     notify: NotifyStep,
-    delivery: Delivery,
+    delivery: DueMessage,
     alarms: Sequence[Alarm],
     event: Mapping[str, Any] | None,
     now: datetime,
@@ -55,7 +55,9 @@ def notification_message(
     return alarm_message(_facts(shown[0], event if is_about else None), delivery.occasion, at)
 
 
-def idempotency_key(run_id: object, delivery: Delivery, count: int, members: Sequence[Member]) -> str:
+def idempotency_key(
+    run_id: object, delivery: DueMessage, count: int, members: Sequence[NotifiedAlarm]
+) -> str:
     """The same for every attempt to deliver the same message: the number of messages before it, and
     the states that it shows."""
     states = [
