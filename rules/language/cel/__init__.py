@@ -14,17 +14,20 @@ Entry points: the loader and the engine call `compile_event_condition` and
 from rules.language.cel.condition import Condition, compile_event_condition
 from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid
+from rules.language.cel.expression import Expression, compile_event_expression
 from rules.language.cel.index import RuleIndex
 from rules.language.cel.series import compile_series_condition, compile_where
 from rules.language.cel.steps import compile_branch_condition, compile_wait_condition
 
 __all__ = [
     "Condition",
+    "Expression",
     "ExpressionError",
     "ExpressionInvalid",
     "RuleIndex",
     "compile_branch_condition",
     "compile_event_condition",
+    "compile_event_expression",
     "compile_series_condition",
     "compile_wait_condition",
     "compile_where",

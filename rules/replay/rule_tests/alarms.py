@@ -13,7 +13,7 @@ from rules.engine import Arrival, EventSeen, WentStale
 from rules.health.observations import Observation
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
-from rules.replay.memory import RuleMemory, SeriesMemory
+from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.scheduler import STALENESS, SUSTAIN, Scheduler
 from schemas.wire.alarm_events import RuleTransition, transition_event
@@ -41,6 +41,7 @@ class SimulatedAlarms:
         self.store = AlarmStore()
 
     def arrive(self, arrival: Arrival) -> None:
+        arrival = arrival._replace(key=self._rules.types.series_key(arrival.key, arrival.labels))
         memory = self._over_series.get(arrival.owner)
         if memory is None:
             memory = SeriesMemory(arrival.owner, self._rules, self.store, self)
@@ -81,8 +82,8 @@ class SimulatedAlarms:
         self._log(LogEntry(at, "alarm", record.alarm.rule, record.alarm.owner, transition, payload))
         self._append(transition_event(record.ref, transition, at, payload))
 
-    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
-        self._scheduler.add(due_at, SUSTAIN, partial(memory.advance, rule, due_at))
+    def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
+        self._scheduler.add(due_at, SUSTAIN, partial(memory.advance, key, due_at))
 
     def on_stale(self, went_stale: WentStale) -> None:
         at, owner, key = went_stale.at, went_stale.owner, went_stale.key
