@@ -124,7 +124,7 @@ class AlarmEnds:
         ends = [
             EndedAlarm(event.alarmid, event.seq, reason)
             for event in events
-            if event.alarmid is not None and (reason := ending_reason(event.type)) is not None
+            if event.alarmid is not None and (reason := ending_reason(event.facts())) is not None
         ]
         run_ids: list[UUID] = []
         if ends:

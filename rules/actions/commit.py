@@ -32,6 +32,7 @@ from rules.runbook import (
     advance,
 )
 from schemas.values.rule_ref import RuleRef
+from schemas.wire.event_facts import is_manual
 from tocsin.core.db import Connection, retrying, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.record_log import append_records
@@ -174,9 +175,9 @@ async def _begin_queued(connection: Connection, run: ActionRun) -> list[NewStep]
 
 async def set_schedule_status(connection: Connection, run: ActionRun, status: str) -> None:
     """If this run is the action of a one-shot schedule, set the status of that schedule. Does
-    nothing for other runs."""
+    nothing for other runs, nor for one that `tocsin schedule run` started."""
     rule = RuleRef.parse(run.rule)
-    if rule.kind == "schedule":
+    if rule.kind == "schedule" and not is_manual("scheduled", run.event_id, run.correlation_id):
         values = {"owner": run.owner, "name": rule.name, "status": status}
         await connection.execute(statement("rules.actions/set_schedule_status"), values)
 

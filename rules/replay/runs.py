@@ -47,6 +47,11 @@ class SimulatedRun:
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
 
+    @property
+    def next_lineage(self) -> tuple[str, ...]:
+        """The lineage of what this run causes."""
+        return (*self.lineage, self.match.rule)
+
     def action_run(self, at: datetime) -> ActionRun:
         event = self.events[0]
         return ActionRun(
@@ -84,8 +89,8 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
-    record: Callable[[Facts], None]
-    """Record the datapoints of a step."""
+    record: Callable[[Facts, tuple[str, ...]], None]
+    """Record the datapoints of a step, with the lineage of its run."""
 
 
 class Runs:
@@ -127,7 +132,7 @@ class Runs:
             run = self._active[met.wait.run_id]
             del run.waits[met.wait.step]
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
-        reason = ending_reason(event["type"])
+        reason = ending_reason(event)
         if reason is None or event.get("alarm_id") is None:
             return
         for run in list(self._active.values()):
@@ -154,6 +159,7 @@ class Runs:
     def _end_gathering(self, run: SimulatedRun) -> None:
         if run.state == "gathering":
             self._begin(run)
+            self._log_state(run, None)
 
     def _begin(self, run: SimulatedRun) -> None:
         run.state = "running"
@@ -178,9 +184,10 @@ class Runs:
         run.active = after.active
         run.waits.pop(step, None)
         outcome = type(result.outcome).__name__.lower()
-        self._log_step(run, due, outcome, result.details)
+        error = getattr(result.outcome, "error", None)
+        self._log_step(run, due, outcome, {**result.details, **({"error": error} if error else {})})
         if result.datapoints is not None and outcome == "completed":
-            self._hooks.record(result.datapoints)
+            self._hooks.record(result.datapoints, due.run.next_lineage)
         for effect in after.effects:
             self._apply(run, effect)
         if run.state == "running":
@@ -200,7 +207,7 @@ class Runs:
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
-            self._hooks.append(effect.event, (*run.lineage, run.match.rule))
+            self._hooks.append(effect.event, run.next_lineage)
         elif isinstance(effect, RunEnd):
             self._end(run, effect.state, effect.error)
 
@@ -219,6 +226,7 @@ class Runs:
         queued = [other for other in of_group if other.state == "queued"]
         if queued and not any(other.state == "running" for other in of_group):
             self._begin(queued[0])
+            self._log_state(queued[0], None)
 
     def _log_state(self, run: SimulatedRun, reason: str | None) -> None:
         details = {"rule": run.match.rule, **({"reason": reason} if reason else {})}

@@ -8,8 +8,11 @@ Pure: no I/O.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from schemas.values.rule_ref import RuleRef
-from schemas.wire.alarm_events import event_type
+from schemas.wire.alarm_events import event_type, is_transition
 
 ACTIVE = ("gathering", "queued", "running")
 DEAD = ("failed", "timed_out")
@@ -24,9 +27,9 @@ _ENDING_EVENTS = {
 }
 
 
-def ending_reason(type: str) -> str | None:
-    """The reason if an event of this type ends the runs that its alarm has started, else None."""
-    return _ENDING_EVENTS.get(type)
+def ending_reason(event: Mapping[str, Any]) -> str | None:
+    """The reason if an event, by its facts, ends the runs that its alarm has started, else None."""
+    return _ENDING_EVENTS.get(event["type"]) if is_transition(event) else None
 
 
 def ends_with_alarm(rule: str) -> bool:

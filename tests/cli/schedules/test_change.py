@@ -61,9 +61,9 @@ def test_run_is_an_event_with_the_payload_and_leaves_the_next_fire(tocsin: Comma
     _add(tocsin, "one", "--owner", "plant", "--payload", '{"k": 1}')
     before = tocsin("schedule", "show", "one", "--owner", "plant", "--json").json
     ran = tocsin("schedule", "run", "one", "--owner", "plant", "--created-by", "bob")
-    assert ran.out == "emitted schedule-triggered of schedule plant/one, seq 1\n"
+    assert ran.out == "ran schedule plant/one, seq 2\n"
     again = tocsin("schedule", "run", "one", "--owner", "plant", "--json").json
-    assert again == {"schedule": "one", "owner": "plant", "type": "schedule-triggered", "seq": 2}
+    assert again == {"schedule": "one", "owner": "plant", "seq": 4}
     assert tocsin("schedule", "show", "one", "--owner", "plant", "--json").json == before
     (event, _) = tocsin("events", "--type", "schedule-triggered", "--json").json
     assert '"k": 1' in tocsin("events", "--json").out

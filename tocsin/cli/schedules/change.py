@@ -112,10 +112,11 @@ def cancel(
 
 
 def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = False) -> None:
-    """Emit a `schedule-triggered` event with the payload of a schedule now.
+    """Run a schedule now: its event, with its type, payload and action.
 
-    The next fire of the schedule does not change. Rules that match the event run; the action that the
-    schedule names runs at its fires only.
+    The action of the schedule and the rules over it run as at a fire. In conditions and templates the
+    event has `manual` true. The run is no occurrence: the next fire and the history of fires do not
+    change.
 
     \b
     Example:
@@ -123,9 +124,9 @@ def run(name: Name, owner: Owner = "", by: CreatedBy = None, as_json: Json = Fal
     """
     seq = run_command(_run(owner, name, by or current_user()))
     if as_json:
-        print_json({"schedule": name, "owner": owner, "type": "schedule-triggered", "seq": seq})
+        print_json({"schedule": name, "owner": owner, "seq": seq})
         return
-    typer.echo(f"emitted schedule-triggered of schedule {printable(title(owner, name))}, seq {seq}")
+    typer.echo(f"ran schedule {printable(title(owner, name))}, seq {seq}")
 
 
 def show(name: Name, owner: Owner = "", as_json: Json = False) -> None:

@@ -59,7 +59,7 @@ class _Dispatch:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
-                record=lambda datapoints: None,
+                record=lambda datapoints, lineage: None,
             )
         )
 
