@@ -115,6 +115,9 @@ create table tocsin.action (
     answers jsonb not null default '{}'::jsonb,
     lineage text[] not null default '{}'::text[],
     version bigint not null default 1,
+    ends_with text[] not null default '{resolved,acknowledged}'::text[],
+    ending text,
+    constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
@@ -137,6 +140,8 @@ comment on column tocsin.action.active is 'Steps in progress: {"<step>": {"attem
 comment on column tocsin.action.answers is 'Results of finished steps for the steps that follow: {"<step or its name>": {...}}.';
 comment on column tocsin.action.lineage is 'The action_rules that led to this run, oldest first. It stops loops.';
 comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
+comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
+comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -189,11 +194,15 @@ create table tocsin.action_wait (
     attempt integer not null,
     condition text not null,
     after_seq bigint not null,
+    since_seq bigint not null default 0,
+    is_new boolean not null default true,
     constraint action_wait_pkey PRIMARY KEY (action_id, step)
 );
 comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
 comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
-comment on column tocsin.action_wait.after_seq is 'Only events after this seq count.';
+comment on column tocsin.action_wait.after_seq is 'Newest seq when the step began. The record lane matches later events as it reads them.';
+comment on column tocsin.action_wait.since_seq is 'Seq of the event that started the run. Events after it count.';
+comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from since_seq to after_seq.';
 
 create table tocsin.alarm (
     id uuid not null,
@@ -1763,5 +1772,6 @@ insert into public.tocsin_migration (number, name, checksum) values (9, '0009_he
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
+insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '3aae22445168c51f48df7163576cf67d588a582ac1092fcf4bdf049ca0015e9a');
 
 select tocsin.extend_log();

@@ -8,6 +8,7 @@ Pure: no I/O.
 
 from __future__ import annotations
 
+from schemas.documents.action_rule import EndingTransition
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type
 
@@ -18,15 +19,20 @@ RUN_STATES = (*ACTIVE, *ENDED)
 ACTIVE_STEP = ("due", "waiting")
 """A step in one of these states is not finished; in any other state its attempt has ended."""
 
-_ENDING_EVENTS = {
-    event_type("resolved"): "the alarm resolved",
-    event_type("acknowledged"): "the alarm was acknowledged",
+_ENDING_EVENTS: dict[str, tuple[EndingTransition, str]] = {
+    event_type("resolved"): ("resolved", "the alarm resolved"),
+    event_type("acknowledged"): ("acknowledged", "the alarm was acknowledged"),
 }
 
 
 def ending_reason(type: str) -> str | None:
     """The reason if an event of this type ends the runs that its alarm has started, else None."""
-    return _ENDING_EVENTS.get(type)
+    return _ENDING_EVENTS[type][1] if type in _ENDING_EVENTS else None
+
+
+def ending_transition(type: str) -> EndingTransition | None:
+    """The transition of an event that ends runs, as `ends_with` of an action_rule names it."""
+    return _ENDING_EVENTS[type][0] if type in _ENDING_EVENTS else None
 
 
 def ends_with_alarm(rule: str) -> bool:
