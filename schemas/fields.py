@@ -15,6 +15,12 @@ PAYLOAD_FIELD = "payload"
 EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *BOOL_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
 
 MAX_SNOOZE = timedelta(days=366)
+MAX_SILENCE = timedelta(days=366)
+MAX_REASON_LENGTH = 1_000
+
+# Names in matchers of alarms (`where` of silences and maintenance, `source` and `target` of inhibits).
+MATCHER_STRINGS = ("rule", "owner", "key", "instance", "title", "type")
+MATCHER_FIELDS = (*MATCHER_STRINGS, "labels", "severity")
 ALARM_STRINGS = ("id", "rule", "owner", "state", "message", "acknowledged_by")
 ALARM_INTS = ("severity",)
 ALARM_BOOLS = ("acknowledged", "snoozed")

@@ -38,7 +38,7 @@ event_rule:
 ---
 channel:
   name: ops
-  webhook: {url: "http://127.0.0.1:PORT/ops", secrets: [{env: OPS_SECRET}]}
+  webhook: {url: "http://127.0.0.1:PORT/ops", secrets: [{secret: ops-secret}]}
 ---
 action_rule: {name: page-if-not-acknowledged, on: alarm, when: 'severity >= high', action: page}
 ---
@@ -86,7 +86,7 @@ async def page_is(connection: Connection, state: str) -> None:
 async def test_an_alarm_is_opened_notified_acknowledged_and_resolved_and_a_stale_series_opens_one(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPS_SECRET", SECRET)
+    monkeypatch.setenv("TOCSIN_SECRET_OPS_SECRET", SECRET)
     settings = smaller(settings, egress_allow="127.0.0.1")
     tocsin = CommandLine(environment_of(with_long_timeouts(settings)))
     async with receiver() as server:

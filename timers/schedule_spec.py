@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from schemas.values.event_types import check_schedule_type
 from tocsin.core.errors import InvalidInput
 
 CATCH_UPS = ("latest", "all", "none")
-SOURCES = ("api", "rules")
+SOURCES = ("api", "rules", "system")
+"""`system`: a schedule of Tocsin itself. Only its type may be reserved (`schemas.values.event_types`)."""
 LONGEST_NAME = 128
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
@@ -61,6 +63,8 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
         raise InvalidInput(
             f"the type {spec.type!r} {of_schedule} is not 1 to 128 letters, digits, '_' or '-'"
         )
+    if spec.source != "system":
+        check_schedule_type(spec.type)
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
             raise InvalidInput(

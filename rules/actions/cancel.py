@@ -160,8 +160,8 @@ class AlarmEnds:
             EndedAlarm(event.alarmid, event.seq, transition, reason)
             for event in events
             if event.alarmid is not None
-            and (transition := ending_transition(event.type)) is not None
-            and (reason := ending_reason(event.type)) is not None
+            and (reason := ending_reason(event.facts())) is not None
+            and (transition := ending_transition(event.facts())) is not None
         ]
         run_ids: list[UUID] = []
         if ends:

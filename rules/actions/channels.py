@@ -11,13 +11,13 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from rules.delivery.alarm_message import AlarmFacts, alarm_message
+from rules.delivery.alarm_facts import AlarmFacts, MessageKind
+from rules.delivery.alarm_message import alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
 from schemas.documents.channel import ChannelDocument
 from schemas.error_text import error_text
-from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.db import Connection, fetch_one
 from tocsin.core.errors import InvalidInput
 
@@ -40,7 +40,7 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
 
 
 async def send_test(
-    egress: Egress, channel: ChannelDocument, transition: RuleTransition, now: datetime, who: str
+    egress: Egress, channel: ChannelDocument, transition: MessageKind, now: datetime, who: str
 ) -> DeliveryOutcome:
     facts = AlarmFacts(
         rule="test",

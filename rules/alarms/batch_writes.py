@@ -16,7 +16,7 @@ written, in order, as events.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,7 +44,13 @@ from rules.engine import (
 )
 from rules.health.observations import Observation, alarm_observations
 from rules.lanes.batch import Writes
-from schemas.wire.alarm_events import RuleTransition, transition_event
+from rules.lanes.lineage_store import insert_lineages
+from schemas.wire.alarm_events import (
+    TIMED_TRANSITIONS,
+    RuleTransition,
+    transition_event,
+    transition_event_id,
+)
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
@@ -151,18 +157,27 @@ class AlarmBatch(Writes):
         self.events: list[NewEvent] = []
         """The transitions, in the order in which they happened."""
         self.observations: list[Observation] = []
+        self._lineages: dict[uuid.UUID, tuple[str, ...]] = {}
 
     def apply_input(
-        self, rule: Rule, owner: str, input: Input, correlation_id: uuid.UUID | None = None
+        self,
+        rule: Rule,
+        owner: str,
+        input: Input,
+        correlation_id: uuid.UUID | None = None,
+        lineage: tuple[str, ...] = (),
     ) -> None:
         """Evaluate an input.
 
         `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of
-        its own.
+        its own. The transitions that the input causes inherit its `lineage`.
         """
-        self._apply_observed(
-            (rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id
-        )
+        key, first = (rule.name, owner), len(self.events)
+        before = self._state(key) if lineage else BLANK
+        self._apply_observed(key, input.at, lambda state: step(rule, state, input), correlation_id)
+        if lineage:
+            ids = [event.id for event in self.events[first:]]
+            self._lineages |= dict.fromkeys([*ids, *_sustained_event_ids(before, self._state(key))], lineage)
 
     def apply_deadline(self, key: RuleAndOwner, until: datetime) -> None:
         """Fire the sustain that is due at or before `until`."""
@@ -287,6 +302,7 @@ class AlarmBatch(Writes):
             await connection.execute(statement("rules.alarms/drop_pending_alarms"), {"ids": self._dropped})
         if columns.alarms:
             await connection.execute(statement("rules.alarms/put_alarms"), columns.alarms)
+        await insert_lineages(connection, self._lineages)
 
     def records_to_append(self) -> NewRecords:
         return NewRecords(events=self.events)
@@ -313,6 +329,14 @@ def _sustain(state: RuleState) -> ArmedSustain | None:
     if state.phase == "pending":
         return ArmedSustain(str(state.alarm.id), "open", state.due_at, state.alarm.payload)
     return ArmedSustain(str(state.alarm.id), "clear", state.due_at, state.resolution or {})
+
+
+def _sustained_event_ids(before: RuleState, after: RuleState) -> Iterator[uuid.UUID]:
+    """The id of the event that the sustain will write which the change to `after` armed."""
+    sustain = _sustain(after)
+    if sustain is not None and sustain != _sustain(before):
+        transition = TIMED_TRANSITIONS[sustain.key].transition
+        yield transition_event_id(uuid.UUID(sustain.ref), transition, sustain.at)
 
 
 def _cancel_columns(cancelled: Sequence[ArmedSustain], ended: Sequence[str]) -> dict[str, Any]:

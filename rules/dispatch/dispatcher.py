@@ -8,7 +8,7 @@ overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from rules.dispatch.matcher import ActionMatcher, Match
 from rules.dispatch.policies import Policies, Start
 from rules.documents.rule_book import RuleBook
 from rules.lanes.batch import Writes
-from rules.lanes.lineage_store import read_lineages
+from rules.lanes.lineage_store import read_lineages_of
 from schemas.wire.event import Event
 from tocsin.core.db import Connection, fetch_all, statement
 from tocsin.core.errors import InvalidInput
@@ -39,7 +39,7 @@ class Dispatcher:
         if events:
             await self._book.refresh(connection, min(event.seq for event in events))
         matches = [(event, match) for event in events for match in self._match(event)]
-        lineages = await _read_lineages(connection, [event for event, _ in matches])
+        lineages = await read_lineages_of(connection, [event for event, _ in matches])
         policies = await Policies.read(connection, matches)
         starts = [policies.start(event, match, lineages.get(event.id, ())) for event, match in matches]
         return StartRuns([start for start in starts if start is not None], policies)
@@ -50,12 +50,6 @@ class Dispatcher:
         except InvalidInput as error:
             _log.error("event cannot be evaluated", seq=event.seq, error=error)
             return []
-
-
-async def _read_lineages(connection: Connection, events: Sequence[Event]) -> Mapping[UUID, tuple[str, ...]]:
-    """The lineages of events that a run may have caused. Others have none."""
-    ids = {event.id for event in events if event.origin in ("external", "caused")}
-    return await read_lineages(connection, ids) if ids else {}
 
 
 class StartRuns(Writes):

@@ -30,7 +30,7 @@ from schemas.documents import (
 )
 from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
 from schemas.values.rule_ref import RuleRef
-from schemas.wire.alarm_events import event_type
+from schemas.wire.alarm_events import event_type, is_transition
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
@@ -98,7 +98,7 @@ class ActionMatcher:
         """The actions to start for an event: of matching rules, of the schedule itself, and
         notifications."""
         names = self._over_events.matching(facts)
-        if facts["type"].startswith("alarm-") and facts["origin"] != "external":
+        if is_transition(facts):
             names += [
                 name for name in self._over_alarms.matching(facts) if facts["type"] in self._event_types[name]
             ]

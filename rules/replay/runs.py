@@ -59,6 +59,11 @@ class SimulatedRun:
     """Why the run ends, once its `finally` has begun."""
     reason: str | None = None
 
+    @property
+    def next_lineage(self) -> tuple[str, ...]:
+        """The lineage of what this run causes."""
+        return (*self.lineage, self.match.rule)
+
     def action_run(self, at: datetime) -> ActionRun:
         event = self.events[0]
         return ActionRun(
@@ -99,8 +104,8 @@ class SimulationHooks:
     newest_seq: Callable[[], int]
     events_after: Callable[[int], Sequence[Facts]]
     """All events after a seq."""
-    record: Callable[[Facts], None]
-    """Record the datapoints of a step."""
+    record: Callable[[Facts, tuple[str, ...]], None]
+    """Record the datapoints of a step, with the lineage of its run."""
 
 
 class Runs:
@@ -142,7 +147,7 @@ class Runs:
             run = self._active[met.wait.run_id]
             del run.waits[met.wait.step]
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
-        reason, transition = ending_reason(event["type"]), ending_transition(event["type"])
+        reason, transition = ending_reason(event), ending_transition(event)
         if reason is None or event.get("alarm_id") is None:
             return
         for run in list(self._active.values()):
@@ -170,6 +175,7 @@ class Runs:
     def _end_gathering(self, run: SimulatedRun) -> None:
         if run.state == "gathering":
             self._begin(run)
+            self._log_state(run, None)
 
     def _begin(self, run: SimulatedRun) -> None:
         run.state = "running"
@@ -194,9 +200,10 @@ class Runs:
         run.active = after.active
         run.waits.pop(step, None)
         outcome = type(result.outcome).__name__.lower()
-        self._log_step(run, due, outcome, result.details)
+        error = getattr(result.outcome, "error", None)
+        self._log_step(run, due, outcome, {**result.details, **({"error": error} if error else {})})
         if result.datapoints is not None and outcome == "completed":
-            self._hooks.record(result.datapoints)
+            self._hooks.record(result.datapoints, due.run.next_lineage)
         for effect in after.effects:
             self._apply(run, effect)
         if run.state == "running":
@@ -224,7 +231,7 @@ class Runs:
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
-            self._hooks.append(effect.event, (*run.lineage, run.match.rule))
+            self._hooks.append(effect.event, run.next_lineage)
         elif isinstance(effect, FinallyBegin):
             run.ending, run.reason = effect.ending, effect.error
         elif isinstance(effect, RunEnd):
@@ -258,6 +265,7 @@ class Runs:
         queued = [other for other in of_group if other.state == "queued"]
         if queued and not any(other.state == "running" for other in of_group):
             self._begin(queued[0])
+            self._log_state(queued[0], None)
 
     def _log_state(self, run: SimulatedRun, reason: str | None) -> None:
         details = {"rule": run.match.rule, **({"reason": reason} if reason else {})}

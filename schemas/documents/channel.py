@@ -28,7 +28,7 @@ class ChannelDocument(StrictModel):
         None, description="Send JSON over HTTP.", examples=[{"url": "https://hooks.example.com/tocsin"}]
     )
     slack: SlackTarget | None = Field(
-        None, description="Post to Slack.", examples=[{"url": {"env": "SLACK_URL"}}]
+        None, description="Post to Slack.", examples=[{"url": {"secret": "slack-url"}}]
     )
     email: EmailTarget | None = Field(
         None,
@@ -38,7 +38,7 @@ class ChannelDocument(StrictModel):
         ],
     )
     apprise: AppriseTarget | None = Field(
-        None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
+        None, description="Send to any other service.", examples=[{"url": {"secret": "telegram-url"}}]
     )
     enabled: bool = Field(
         True, description="false keeps the channel, but nothing is sent to it.", examples=[True]

@@ -5,7 +5,7 @@ a series can be expanded. Instants are durations since `start`, or absolute.
 """
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
@@ -81,15 +81,27 @@ def _notation(text: str) -> str:
 
 
 def _instant(text: str) -> str:
-    if not re.match(r"[0-9]{4}-", text):
-        try:
-            parse_duration(text)
-        except InvalidInput as error:
-            raise ValueError(f"{error}; or write an instant such as 2026-03-04T10:00:00Z") from None
+    if re.match(r"[0-9]{4}-", text):
+        return _absolute(text)
+    try:
+        parse_duration(text)
+    except InvalidInput as error:
+        raise ValueError(f"{error}; or write an instant such as 2026-03-04T10:00:00Z") from None
+    return text
+
+
+def _absolute(text: str) -> str:
+    try:
+        is_aware = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        is_aware = False
+    if not is_aware:
+        raise ValueError(f"'{text}' is not an instant: write it as 2026-03-04T10:00:00Z")
     return text
 
 
 Instant = Annotated[str, AfterValidator(_instant)]
+AbsoluteInstant = Annotated[str, AfterValidator(_absolute)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
@@ -218,7 +230,7 @@ class RuleTestDocument(StrictModel):
     rules: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
         description="Rule files, relative to the folder of the test.", examples=[["threshold.yaml"]]
     )
-    start: str = Field(
+    start: AbsoluteInstant = Field(
         "2026-01-05T00:00:00Z", description="Start of the virtual time.", examples=["2026-03-04T10:00:00Z"]
     )
     given: Annotated[tuple[Given, ...], Field(strict=False)] = Field((), description="Inputs.", examples=[[]])

@@ -58,6 +58,15 @@ def event_type(transition: Transition) -> str:
     return f"alarm-{transition}"
 
 
+def is_transition(facts: Mapping[str, Any]) -> bool:
+    """Whether an event is a transition of an alarm: of a rule (`derived`) or of an operator
+    (`caused`). The type alone does not tell: an event of a producer or of a step `emit` that has one
+    of these types, from before they were reserved, is none."""
+    if not facts["type"].startswith("alarm-"):
+        return False
+    return facts["origin"] == "derived" or (facts["origin"] == "caused" and not facts["action"])
+
+
 OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
 
 

@@ -18,7 +18,9 @@ from urllib.parse import quote, quote_plus
 HIDDEN = "***"
 # A shorter part of a base64 text would match by chance.
 _MIN_BASE64_LENGTH = 6
-_MIN_TAIL_LENGTH = 6
+# Shorter words, such as a part of the path of a url, would match the end of an ordinary sentence.
+_MIN_CUT_SECRET_LENGTH = 12
+_MIN_TAIL_LENGTH = 8
 _MAX_TAIL_LENGTH = 512
 _BASE64 = "[A-Za-z0-9+/_-]"
 
@@ -51,8 +53,10 @@ class Redactor:
         body = text.removesuffix("...")
         ending = body[-_MAX_TAIL_LENGTH:].lower()
         for secret in self._secrets:
+            if len(secret) < _MIN_CUT_SECRET_LENGTH:
+                continue
             start = secret[:_MIN_TAIL_LENGTH].lower()
-            at = ending.rfind(start) if len(start) == _MIN_TAIL_LENGTH else -1
+            at = ending.rfind(start)
             if at >= 0 and secret.lower().startswith(ending[at:]):
                 return f"{body[: len(body) - len(ending) + at]}{HIDDEN}{text[len(body) :]}"
         return text

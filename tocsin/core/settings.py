@@ -8,22 +8,26 @@ out by a service that misbehaves an hour later. The unit is part of the name (`_
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal, get_args, get_origin
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
 from tocsin.core.listen_address import ListenAddress
+from tocsin.core.secret_bindings import parse_bindings
 
 _TEXTS = {
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
+SECRET_PREFIX = "TOCSIN_SECRET_"
+CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
 
@@ -31,6 +35,14 @@ _MIN_HIDDEN_LENGTH = 4
 def _allow_list(text: str) -> str:
     try:
         AllowList.parse(text)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _bindings(text: str) -> str:
+    try:
+        parse_bindings(text)
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return text
@@ -144,6 +156,15 @@ class Settings(BaseSettings):
         description="PEM file with certificate authorities that deliveries trust in addition to those of the system",
     )
 
+    secrets_dir: str = Field(
+        default="",
+        description="Directory with one file per secret, named as in `{secret: NAME}`. Links are not followed.",
+    )
+    secrets_bound: Annotated[str, AfterValidator(_bindings)] = Field(
+        default="",
+        description="Hosts that may receive secrets, separated by commas: `name@host`, or `name@host/channel`",
+    )
+
     data_partitions: Annotated[int, Field(ge=1, le=256)] = Field(
         default=8,
         description="Partitions of the data lane, fixed when it is first used. At most this many workers share it.",
@@ -191,6 +212,24 @@ class Settings(BaseSettings):
         description="Severity levels from the lowest. Add new levels at the end: records store the number.",
     )
 
+    _secret_variables: dict[str, str] = PrivateAttr(default_factory=dict)
+    _credentials_dir: str = PrivateAttr(default="")
+
+    def model_post_init(self, _: Any) -> None:
+        """Keep the secrets of the environment, so that `forget_credentials` can remove them there."""
+        self._secret_variables = _secrets_of_environment()
+        self._credentials_dir = os.environ.get("CREDENTIALS_DIRECTORY", "")
+
+    @property
+    def secret_variables(self) -> Mapping[str, str]:
+        """Values of secrets by their variables, also of those that have left the environment."""
+        return {**_secrets_of_environment(), **self._secret_variables}
+
+    @property
+    def credentials_dir(self) -> str:
+        """The directory of `LoadCredential` in a unit of systemd."""
+        return self._credentials_dir
+
     @property
     def stream(self) -> str:
         return self.namespace
@@ -226,9 +265,21 @@ class Settings(BaseSettings):
         return f"{self.namespace}.v1"
 
 
+def _secrets_of_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(SECRET_PREFIX)}
+
+
+def forget_credentials() -> None:
+    """Remove the credentials from the environment of this process, which children inherit."""
+    for name in list(os.environ):
+        if name in CREDENTIAL_VARIABLES or name.startswith(SECRET_PREFIX):
+            del os.environ[name]
+
+
 def credentials_of(settings: Settings) -> set[str]:
     """Passwords in the addresses of the servers, as they are written and decoded."""
     found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
+    found |= set(settings.secret_variables.values())
     for url in settings.nats.split(","):
         userinfo = url.rpartition("@")[0].rpartition("//")[2]
         # A user without a password is a token.

@@ -10,6 +10,8 @@ from typing import Protocol
 from nats.aio.client import Client
 
 from rules.delivery.egress import Egress
+from rules.delivery.secret_store import SecretStore
+from rules.delivery.secrets import Secrets
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -34,3 +36,7 @@ class StepContext:
     egress: Egress
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""
+
+    def secrets(self, channel: str = "") -> Secrets:
+        """The secrets for one delivery. `channel` is empty for a step with a target of its own."""
+        return Secrets(SecretStore.from_settings(self.settings), channel)

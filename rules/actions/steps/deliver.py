@@ -38,14 +38,23 @@ async def send_through_channel(step: DueStep, context: StepContext, name: str, m
         channel = await read_channel(connection, name)
     if not channel.enabled:
         return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
-    outcome = await _send(step, context, channel.target, message)
+    outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
 
 
-async def _send(step: DueStep, context: StepContext, target: Target, message: Message) -> Outcome:
-    delivery = await deliver(context.egress, target, message, key=step.idempotency_key, now=step.run.read_at)
+async def _send(
+    step: DueStep, context: StepContext, target: Target, message: Message, channel: str = ""
+) -> Outcome:
+    delivery = await deliver(
+        context.egress,
+        target,
+        message,
+        key=step.idempotency_key,
+        now=step.run.read_at,
+        secrets=context.secrets(channel),
+    )
     text = delivery.text[:MAX_TEXT_LENGTH]
     if delivery.state == "delivered":
         return Completed({**delivery.result, "text": text, "sent": True})

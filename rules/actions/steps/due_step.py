@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rules.actions.run import ActionRun, RunFacts
-from rules.lanes.lineage import lineage_text
+from rules.lanes.lineage import LINEAGE_HEADER, lineage_text
 from rules.runbook import Node
 from schemas.documents.runbook import StepDocument
 
@@ -67,5 +67,5 @@ class DueStep:
         return {
             "Tocsin-Idempotency-Key": self.idempotency_key,
             "Tocsin-Correlation-Id": str(self.run.correlation_id),
-            "Tocsin-Lineage": lineage_text(self.run.next_lineage),
+            LINEAGE_HEADER: lineage_text(self.run.next_lineage),
         }

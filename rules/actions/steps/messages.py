@@ -1,9 +1,8 @@
 """Builds the message of a delivery step from the texts of its document. Defaults replace the texts
 that the document leaves out. Pure: no I/O.
 
-Guarantee: the default for an event about an alarm is `rules.delivery.alarm_message`: the resolved
-message if the alarm resolved, and the opened message for every other transition (an acknowledgement
-shows the open alarm). The default for
+Guarantee: the default for an event about an alarm is the message of its transition
+(`rules.delivery.alarm_message`). The default for
 any other event is its type, its name and its owner, with its payload. A `text` of the document also
 replaces the default HTML, blocks and payload, so that all targets show the same content.
 """
@@ -14,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rules.actions.steps.due_step import DueStep
-from rules.delivery.alarm_message import AlarmFacts, alarm_message
+from rules.delivery.alarm_facts import AlarmFacts, kind_of_event
+from rules.delivery.alarm_message import alarm_message
 from rules.delivery.message import Message
 from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
-from schemas.values.severities import level_name
-from schemas.wire.alarm_events import RuleTransition, event_type
 from tocsin.core.instant import instant_text, utc_text
 
 _MAX_LISTED_EVENTS = 20
@@ -46,26 +44,10 @@ def message_of(step: DueStep, document: Delivery) -> Message:
 
 def default_message(step: DueStep) -> Message:
     event, alarm = step.facts.event, step.facts.alarm
+    kind = kind_of_event(event["type"])
     if alarm["id"]:
-        is_resolved = event["type"] == event_type("resolved")
-        transition: RuleTransition = "resolved" if is_resolved else "opened"
-        return alarm_message(_alarm_facts(event, alarm), transition, event["ts"])
+        return alarm_message(AlarmFacts.of(alarm, event), kind or "opened", event["ts"])
     return _event_message(step.facts.events)
-
-
-def _alarm_facts(event: Mapping[str, Any], alarm: Mapping[str, Any]) -> AlarmFacts:
-    payload = {**alarm["payload"], **event["payload"]}
-    return AlarmFacts(
-        rule=alarm["rule"],
-        severity=level_name(alarm["severity"]),
-        owner=alarm["owner"],
-        key=payload.get("key"),
-        value=payload.get("value"),
-        threshold=payload.get("threshold"),
-        since=alarm["since"],
-        message=payload.get("message") or alarm["message"],
-        alarm_id=alarm["id"],
-    )
 
 
 def _event_message(events: Sequence[Mapping[str, Any]]) -> Message:

@@ -19,7 +19,7 @@ async def perform_probe(step: DueStep, context: StepContext) -> Outcome:
     document = step.document.probe
     assert document is not None
     owner, key = fill_text(document.owner, step.data), fill_text(document.key, step.data)
-    result = await probe(context.egress, document)
+    result = await probe(context.egress, document, context.secrets())
     values: dict[str, str | float | bool] = {key: result.is_well}
     if result.latency_ms is not None:
         values[f"{key}.latency_ms"] = result.latency_ms

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from rules.documents.load.check_series import series_problems
 from rules.documents.load.check_steps import runbook_problems
+from rules.documents.load.check_suppression import suppression_problems
 from rules.documents.load.check_templates import template_problems
 from rules.documents.load.check_waits import wait_problems
 from rules.documents.load.problems import RuleProblem, unknown_name
@@ -42,6 +43,7 @@ def check_all(
         if actions is not None:
             problems += _reference_problems(document, actions)
         problems += template_problems(document)
+        problems += suppression_problems(document, anchor)
         if isinstance(document.model, ScheduleDocument):
             problems += _recurrence_problems(document, document.model, anchor)
         elif isinstance(document.model, ActionRuleDocument):

@@ -50,12 +50,15 @@ class Condition:
     """A compiled condition. `index`, if set, lists the only (variable, literal) pairs under which
     it can match."""
 
-    __slots__ = ("_eval", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
+    __slots__ = (
+        *("_eval", "error_count", "index", "last_error", "literals", "names", "rule", "schedules", "text"),
+    )
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
         self.rule = rule
         self.text = text
-        self.index = analysis.index_of(tree)
+        self.literals = analysis.required_literals(tree)
+        self.index = analysis.index_of(self.literals)
         self.names = analysis.names_of(tree)
         self.schedules = tuple(
             dict.fromkeys(literal.text for literal in analysis.literals_of(tree, "schedule"))

@@ -87,9 +87,16 @@ class World:
         """Schedule an input: `arrive`, `emit`, `acknowledge`, `snooze`, `unsnooze` or `fail`."""
         self._scheduler.add(at, INPUT, partial(getattr(self, method), **arguments))
 
-    def arrive(self, owner: str, key: str, value: Value, labels: Mapping[str, str] | None = None) -> None:
+    def arrive(
+        self,
+        owner: str,
+        key: str,
+        value: Value,
+        labels: Mapping[str, str] | None = None,
+        lineage: tuple[str, ...] = (),
+    ) -> None:
         self._alarms.arrive(
-            Arrival(self.now, len(self._events), owner, key, value, self.now, dict(labels or {}))
+            Arrival(self.now, len(self._events), owner, key, value, self.now, dict(labels or {})), lineage
         )
 
     def emit(
@@ -127,9 +134,10 @@ class World:
         self._scheduler.add(self.now, EVENT, partial(self._dispatch, facts))
 
     def _dispatch(self, facts: Facts) -> None:
-        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]))
+        lineage = self._lineages.get(facts["id"], ())
+        self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]), lineage)
         for match in self._matcher.match(facts):
-            self._runs.start(match, facts, facts["alarm_id"], self._lineages.get(facts["id"], ()))
+            self._runs.start(match, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
@@ -161,9 +169,9 @@ class World:
         labels = {} if change.reason is None else {"reason": str(change.reason)}
         self.at(self.now, "arrive", owner=system, key=HEALTH_KEY, value=health, labels=labels)
 
-    def _record(self, datapoints: Facts) -> None:
+    def _record(self, datapoints: Facts, lineage: tuple[str, ...]) -> None:
         for key, value in datapoints["values"].items():
-            self.at(self.now, "arrive", owner=datapoints["owner"], key=key, value=value)
+            self.at(self.now, "arrive", owner=datapoints["owner"], key=key, value=value, lineage=lineage)
 
     def _alarm_facts(self, alarm_id: uuid.UUID | None) -> Facts:
         return alarm_facts(self.alarms.get(alarm_id), self.now)

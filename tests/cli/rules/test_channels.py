@@ -90,9 +90,9 @@ def test_the_list_shows_targets_and_no_secret(tocsin: CommandLine, tmp_path: Pat
     )
     path = tmp_path / "channels.yaml"
     path.write_text(
-        "channel: {name: hook, webhook: {url: 'https://hooks.example.com/T0KEN?key=T0KEN'}}\n---\n"
-        "channel: {name: hidden, webhook: {url: {env: HOOK_URL}, headers: {X: {env: HOOK_X}}}}\n---\n"
-        "channel: {name: chat, enabled: false, slack: {url: {file: /run/secrets/slack}}}\n---\n"
+        "channel: {name: hook, webhook: {url: 'https://hooks.example.com/T0KEN'}}\n---\n"
+        "channel: {name: hidden, webhook: {url: {secret: hook-url}, headers: {X: {secret: hook-x}}}}\n---\n"
+        "channel: {name: chat, enabled: false, slack: {url: {secret: slack}}}\n---\n"
         "channel: {name: mail, send_resolved: false, email: {smtp: {host: smtp.example.com},"
         " from: a@example.com, to: [b@example.com, c@example.com]}}\n"
     )
@@ -100,8 +100,8 @@ def test_the_list_shows_targets_and_no_secret(tocsin: CommandLine, tmp_path: Pat
     answer = tocsin("channels")
     assert "T0KEN" not in answer.out
     assert [line.split() for line in answer.lines[1:]] == [
-        ["chat", "slack", "file", "/run/secrets/slack", "no", "yes"],
-        ["hidden", "webhook", "env", "HOOK_URL", "yes", "yes"],
+        ["chat", "slack", "secret", "slack", "no", "yes"],
+        ["hidden", "webhook", "secret", "hook-url", "yes", "yes"],
         ["hook", "webhook", "hooks.example.com", "yes", "yes"],
         ["mail", "email", "b@example.com,", "c@example.com", "yes", "no"],
     ]

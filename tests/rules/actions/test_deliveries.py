@@ -157,11 +157,11 @@ async def test_a_text_of_the_document_replaces_every_form_of_the_default(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with receiver() as server:
-        monkeypatch.setenv("SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
+        monkeypatch.setenv("TOCSIN_SECRET_SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
         await instance.runbook(
             """
-- slack: {url: {env: SLACK_URL}, text: "{{ alarm.message }}!"}
-- slack: {url: {env: SLACK_URL}, blocks: [{type: section, text: {type: mrkdwn, text: "{{ owner }}"}}]}
+- slack: {url: {secret: slack-url}, text: "{{ alarm.message }}!"}
+- slack: {url: {secret: slack-url}, blocks: [{type: section, text: {type: mrkdwn, text: "{{ owner }}"}}]}
 """,
             'type == "alarm-opened"',
         )

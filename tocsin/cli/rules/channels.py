@@ -102,7 +102,7 @@ def _row(channel: dict[str, Any]) -> dict[str, Any]:
 
 
 def _target_text(target: dict[str, Any]) -> str:
-    """`hooks.example.com`, `env SLACK_URL` or `ops@example.com`. A path can hold a token and is left out."""
+    """`hooks.example.com`, `secret slack-url` or `ops@example.com`. A path can hold a token and is left out."""
     if "to" in target:
         return ", ".join(target["to"])
     url = target["url"]

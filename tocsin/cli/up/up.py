@@ -62,7 +62,7 @@ def up(
 
 def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.cli.up.services import database_url, serve
-    from tocsin.core.settings import read_settings
+    from tocsin.core.settings import forget_credentials, read_settings
     from tocsin.embedded import embedded_servers
 
     read_settings()
@@ -72,6 +72,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
         try:
             postgres = database_url(servers.postgres_url)
             settings = read_settings(postgres=postgres, nats=servers.nats_url)
+            forget_credentials()
             directory = data.expanduser().resolve()
             with (
                 _logging_to(directory / "tocsin.log", settings),

@@ -63,7 +63,7 @@ class _Dispatch:
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
                 events_after=lambda seq: [event for event in self._newest if event["seq"] > seq],
-                record=lambda datapoints: None,
+                record=lambda datapoints, lineage: None,
             )
         )
 
