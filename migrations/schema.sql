@@ -748,6 +748,34 @@ create table tocsin.setting (
 );
 comment on table tocsin.setting is 'Facts about this database that outlive every process. Written by the clock: tz-version is the version of its time zone data, and tz-ticks-version is the version that all pending schedule ticks were computed with.';
 
+create table tocsin.silence (
+    id uuid not null,
+    matcher text not null,
+    starts_at timestamp with time zone not null,
+    ends_at timestamp with time zone not null,
+    reason text not null default ''::text,
+    created_by text not null,
+    created_via text not null,
+    created_at timestamp with time zone not null,
+    source text not null default 'operator'::text,
+    recurrence jsonb,
+    ended_at timestamp with time zone,
+    constraint silence_check CHECK ((ends_at > starts_at)),
+    constraint silence_check1 CHECK (((recurrence IS NULL) = (source = 'operator'::text))),
+    constraint silence_matcher_check CHECK (((length(matcher) >= 1) AND (length(matcher) <= 2000))),
+    constraint silence_pkey PRIMARY KEY (id),
+    constraint silence_reason_check CHECK ((length(reason) <= 1000)),
+    constraint silence_source_check CHECK ((source ~ '^(operator|maintenance:.{1,128})$'::text))
+);
+CREATE INDEX silence_active ON tocsin.silence USING btree (ends_at) WHERE (ended_at IS NULL);
+CREATE INDEX silence_ended ON tocsin.silence USING btree (ended_at, id) WHERE (ended_at IS NOT NULL);
+CREATE UNIQUE INDEX silence_window ON tocsin.silence USING btree (source) WHERE ((ended_at IS NULL) AND (source <> 'operator'::text));
+comment on table tocsin.silence is 'Silences: alarms that match notify no one from starts_at until ends_at. Written by commands, by an apply of maintenance documents, and by the record lane when one ends. Whether one is in force depends on the time alone; its end is also a one-shot schedule with the same id, whose event wakes what was held (docs/decisions/0026).';
+comment on column tocsin.silence.matcher is 'CEL condition over an alarm.';
+comment on column tocsin.silence.source is 'operator: added by a command; maintenance:<name>: a window of that document.';
+comment on column tocsin.silence.recurrence is 'Recurrence of the maintenance, from which the next window is computed.';
+comment on column tocsin.silence.ended_at is 'When it ended: its end, or earlier if it was expired. Null until the record lane has read the end.';
+
 create table tocsin.system_health (
     system text not null,
     health text not null default 'unknown'::text,
@@ -1772,6 +1800,7 @@ insert into public.tocsin_migration (number, name, checksum) values (9, '0009_he
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
+insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '3aae22445168c51f48df7163576cf67d588a582ac1092fcf4bdf049ca0015e9a');
 
 select tocsin.extend_log();

@@ -14,9 +14,6 @@ from tocsin.core.errors import InvalidInput
 if TYPE_CHECKING:
     from datetime import datetime
 
-AlarmId = Annotated[
-    str, typer.Argument(help="ID of the alarm, or the first four or more of its letters.", metavar="ID")
-]
 _ACTIVE = "active"
 
 
@@ -64,11 +61,6 @@ def alarms(
             for row in rows
         ),
     )
-
-
-def alarm_title(row: dict[str, Any]) -> str:
-    """`3f2a91c0 (dsp-hot of 'plant-7')`"""
-    return f"{str(row['id'])[:8]} ({row['event_rule']} of {row['owner']!r})"
 
 
 def _states(state: str) -> tuple[str, ...]:
