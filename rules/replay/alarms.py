@@ -8,7 +8,7 @@ the end of a snooze, then arrivals: the order of `rules.replay.scheduler`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,6 @@ from uuid import UUID
 
 from rules.engine import Alarm
 from schemas.fields import ALARM_FIELDS
-from schemas.values.severities import level_name
 from schemas.wire.alarm_events import AlarmRef, snooze_ended_payload, transition_event
 from tocsin.core.records import NewEvent
 
@@ -143,12 +142,3 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "acknowledged_by": record.acknowledged_by,
         "snoozed": record.snoozed_until is not None and record.snoozed_until > now,
     }
-
-
-def open_alarm_facts(alarms: Iterable[AlarmRecord], now: datetime) -> list[dict[str, Any]]:
-    """The open alarms, as a digest lists them."""
-    return [
-        {**alarm_facts(record, now), "severity": level_name(record.alarm.severity)}
-        for record in alarms
-        if record.state == "open"
-    ]

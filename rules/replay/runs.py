@@ -21,7 +21,7 @@ from rules.dispatch.wait_matcher import EventWait, match_waits
 from rules.lanes.lineage import suppression
 from rules.language.cel.steps import TRIGGER_FIELDS
 from rules.replay.log import LogEntry
-from rules.replay.perform import Failure, StepResult, perform
+from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
 from rules.runbook import (
     AwaitedEvent,
@@ -115,7 +115,7 @@ class Runs:
         self._newest_seqs: dict[str, int] = {}
         """By rule, the seq of the event that started its last run."""
         self._starts: dict[str, list[datetime]] = {}
-        self.failures: list[Failure] = []
+        self.targets = SimulatedTargets()
 
     def start(self, match: Match, event: Facts, alarm_id: UUID | None, lineage: tuple[str, ...]) -> None:
         at = self._hooks.now()
@@ -146,6 +146,7 @@ class Runs:
         for met in match_waits(waits, [event]):
             run = self._active[met.wait.run_id]
             del run.waits[met.wait.step]
+            self.targets.met_events[met.event_seq] = event
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
         reason, transition = ending_reason(event), ending_transition(event)
         if reason is None or event.get("alarm_id") is None:
@@ -155,6 +156,26 @@ class Runs:
             ends = ends_with_alarm(run.match.rule) and transition in run.match.ends_with
             if is_started_before and ends and run.ending is None:
                 self._cancel(run, reason)
+
+    def report(self, action: str, step: str | None, report: Facts) -> bool:
+        """Report to the newest dispatched step of an action; false if none waits for a report."""
+        for run in reversed(self._active.values()):
+            if run.match.action != action:
+                continue
+            for number, entry in run.active.items():
+                node = run.action_run(self._hooks.now()).node(int(number))
+                is_step = step in (None, node.name, node.kind)
+                if node.kind == "dispatch" and entry["state"] == "waiting" and is_step:
+                    self._wake(run, int(number), {"attempt": entry["attempt"], "report": dict(report)})
+                    return True
+        return False
+
+    def correlation_id(self, action: str) -> UUID | None:
+        """The correlation id of the newest active run of an action."""
+        for run in reversed(self._active.values()):
+            if run.match.action == action:
+                return UUID(run.events[0]["correlation_id"])
+        return None
 
     def _admit(self, match: Match, id: UUID, group: str, at: datetime, suppressed: str | None) -> Admission:
         if suppressed is not None:
@@ -192,7 +213,7 @@ class Runs:
         facts = RunFacts(run.events[0], tuple(run.events), self._hooks.alarm(run.alarm_id))
         due = DueStep(action_run, action_run.node(step), facts)
         digest_rows = partial(self._hooks.digest_rows, run.after_seq, int(run.events[0]["seq"]))
-        self._advance(run, due, perform(due, digest_rows, self.failures))
+        self._advance(run, due, perform(due, digest_rows, self.targets))
 
     def _advance(self, run: SimulatedRun, due: DueStep, result: StepResult) -> None:
         step, at = due.node.number, self._hooks.now()

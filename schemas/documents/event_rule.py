@@ -36,10 +36,17 @@ def _check_positive(duration: timedelta) -> timedelta:
     return duration
 
 
+def _check_channels(channels: tuple[str, ...]) -> tuple[str, ...]:
+    for index, name in enumerate(channels):
+        if name in channels[:index]:
+            raise ValueError(f"'{name}' is named twice, remove one")
+    return channels
+
+
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32)]
+Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32), AfterValidator(_check_channels)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 

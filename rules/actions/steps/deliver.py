@@ -15,6 +15,7 @@ from rules.actions.steps.messages import message_of
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.runbook import Completed, Failed, Outcome
+from schemas.documents.channel import ChannelDocument
 from schemas.documents.runbook.deliveries import ChannelStep
 from schemas.documents.targets import Target
 
@@ -36,12 +37,20 @@ async def send_through_channel(step: DueStep, context: StepContext, name: str, m
     """Send a message through a channel as it is configured now. Steps `channel` and `digest` use it."""
     async with context.open_session() as connection:
         channel = await read_channel(connection, name)
-    if not channel.enabled:
-        return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
+    not_sent = outcome_if_disabled(channel)
+    if not_sent is not None:
+        return not_sent
     outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
+
+
+def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
+    """The outcome of a step through a disabled channel. Pure: no I/O."""
+    if channel.enabled:
+        return None
+    return Completed({"channel": channel.name, "sent": False, "reason": "the channel is disabled"})
 
 
 async def _send(

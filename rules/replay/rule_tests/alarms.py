@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.alarms.staleness import NO_GAPS, TrackedSeries, extended_deadline
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import Arrival, EventSeen, WentStale
 from rules.health.observations import Observation
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
 from rules.replay.memory import RuleMemory, SeriesMemory
@@ -33,12 +35,14 @@ class SimulatedAlarms:
         append: Callable[[NewEvent, Lineage], None],
         log: Callable[[LogEntry], None],
         health: SimulatedHealth,
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
     ) -> None:
         self._rules = rules
         self._scheduler = scheduler
         self._append = append
         self._log = log
         self._health = health
+        self._gaps = gaps
         self._over_series: dict[str, SeriesMemory] = {}
         self._over_events: dict[str, RuleMemory] = {}
         self.store = AlarmStore()
@@ -48,13 +52,13 @@ class SimulatedAlarms:
     def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
         memory = self._over_series.get(arrival.owner)
         if memory is None:
-            memory = SeriesMemory(arrival.owner, self._rules, self.store, self)
+            memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
             self._over_series[arrival.owner] = memory
         with self._inheriting(lineage):
             memory.arrive([arrival])
         stale_after = self._rules.types.stale_after(arrival.key)
         if stale_after is not None:
-            deadline = arrival.at + stale_after
+            deadline = extended_deadline(arrival.at, stale_after, self._gaps)
             self._scheduler.add(deadline, STALENESS, partial(memory.pass_deadlines, deadline))
 
     def see(
@@ -71,18 +75,8 @@ class SimulatedAlarms:
             for rule in rules:
                 memory.step(rule, EventSeen(at, facts), correlation_id)
 
-    def stale_series(self) -> list[dict[str, Any]]:
-        """The series that are stale, as a digest lists them."""
-        return [
-            {
-                "owner": series.owner,
-                "key": series.key,
-                "stale_since": series.stale_since,
-                "value": series.value,
-            }
-            for _, memory in sorted(self._over_series.items())
-            for series in memory.series.stale_series()
-        ]
+    def stale_series(self) -> list[TrackedSeries]:
+        return [series for memory in self._over_series.values() for series in memory.series.stale_series()]
 
     def on_transition(
         self, record: AlarmRecord, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]

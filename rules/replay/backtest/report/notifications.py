@@ -19,11 +19,12 @@ from typing import Any
 from uuid import UUID
 
 from rules.dispatch.event_waits import MAX_EVENTS
-from rules.replay.alarms import AlarmStore, alarm_facts, open_alarm_facts
+from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
+from rules.replay.digest_rows import open_alarm_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import DELIVERIES
 from rules.replay.runs import Runs, SimulationHooks
@@ -101,7 +102,7 @@ class _Dispatch:
         return alarm_facts(self._alarms.get(alarm_id), self._now)
 
     def _digest_rows(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarm_facts(self._alarms, self._now), "events": [], "stale_series": []}
+        return {"open_alarms": open_alarm_rows(self._alarms), "events": [], "stale_series": []}
 
     def _count(self, entry: LogEntry) -> None:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
