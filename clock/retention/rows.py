@@ -110,7 +110,7 @@ ROW_KINDS = (
     RowKind("arrival_gap", "list_old_gaps", "delete_gaps", (_BEGINNING, "0")),
     RowKind("action_limit", "list_old_limits", "delete_limits", ("",)),
     RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten_series_events),
-    RowKind("rule_state", "list_old_states", "delete_states", ("", "")),
+    RowKind("rule_state", "list_old_states", "delete_states", ("", "", "")),
 )
 
 

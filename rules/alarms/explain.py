@@ -60,6 +60,7 @@ def explain(
         "alarm": str(alarm["id"]),
         "rule": alarm["event_rule"],
         "owner": alarm["owner"],
+        "instance": alarm["instance"],
         "state": alarm["state"],
         "since": instant_text(alarm["since"]),
         "threshold": payload.get("threshold"),

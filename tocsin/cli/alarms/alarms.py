@@ -47,7 +47,7 @@ def alarms(
         typer.echo("no alarms match" if is_filtered else "no alarms")
         return
     print_table(
-        ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"),
+        ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "INSTANCE", "SINCE", "MESSAGE"),
         (
             (
                 str(row["id"])[:8],
@@ -55,6 +55,7 @@ def alarms(
                 _state_text(row, now),
                 row["event_rule"],
                 row["owner"],
+                row["instance"],
                 since_text(row["since"], now),
                 str(row["payload"].get("message", "")),
             )

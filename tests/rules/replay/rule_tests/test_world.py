@@ -306,7 +306,7 @@ def test_an_alarm_over_events_keeps_the_correlation_of_its_event_through_its_sus
 
 
 def test_series_that_become_stale_at_one_instant_are_evaluated_in_the_order_of_their_keys() -> None:
-    """As live, whichever arrived first: the alarm names the first key."""
+    """As live, whichever arrived first."""
     world = simulate(
         "datapoint_type: {name: t, key: a.*, interval: 1m}\n---\n"
         "event_rule: {name: quiet, datapoint: a.*, absent: true}\n"
@@ -354,3 +354,6 @@ def test_a_run_that_never_ends_with_its_alarm_waits_for_its_resolution() -> None
         world.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
     world.run_until(minutes(120))
     assert logged(world, "run") == [(1, "tell", "running"), (2, "tell", "completed")]
+
+    opened = [entry for entry in world.log if entry.kind == "alarm"]
+    assert [entry.details["key"] for entry in opened] == ["a.b", "a.c"]
