@@ -116,6 +116,9 @@ create table tocsin.action (
     answers jsonb not null default '{}'::jsonb,
     lineage text[] not null default '{}'::text[],
     version bigint not null default 1,
+    ends_with text[] not null default '{resolved,acknowledged}'::text[],
+    ending text,
+    constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
@@ -138,6 +141,8 @@ comment on column tocsin.action.active is 'Steps in progress: {"<step>": {"attem
 comment on column tocsin.action.answers is 'Results of finished steps for the steps that follow: {"<step or its name>": {...}}.';
 comment on column tocsin.action.lineage is 'The action_rules that led to this run, oldest first. It stops loops.';
 comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
+comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
+comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -190,11 +195,15 @@ create table tocsin.action_wait (
     attempt integer not null,
     condition text not null,
     after_seq bigint not null,
+    since_seq bigint not null default 0,
+    is_new boolean not null default true,
     constraint action_wait_pkey PRIMARY KEY (action_id, step)
 );
 comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
 comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
-comment on column tocsin.action_wait.after_seq is 'Only events after this seq count.';
+comment on column tocsin.action_wait.after_seq is 'Newest seq when the step began. The record lane matches later events as it reads them.';
+comment on column tocsin.action_wait.since_seq is 'Seq of the event that started the run. Events after it count.';
+comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from since_seq to after_seq.';
 
 create table tocsin.alarm (
     id uuid not null,
@@ -1809,5 +1818,6 @@ insert into public.tocsin_migration (number, name, checksum) values (11, '0011_r
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
 insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'a927fe5af3c4189da8b78f1d3928f397e4c0694f861e73769777012e456b98c7');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
+insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '3aae22445168c51f48df7163576cf67d588a582ac1092fcf4bdf049ca0015e9a');
 
 select tocsin.extend_log();
