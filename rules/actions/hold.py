@@ -19,23 +19,29 @@ from typing import Any
 from rules.actions.run import RunFacts
 from rules.runbook import Held
 from rules.suppression import Suppression, matched_alarm, suppressed_by
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 
 _HELD_TYPES = (event_type("opened"), "alarm-changed", event_type("snooze-ended"))
 
-Suppressions = Mapping[str, Suppression]
+SuppressionsById = Mapping[str, Suppression]
 """What suppresses alarms, by their ids."""
 
 
 async def read_suppressions(
-    connection: Connection, alarms: Sequence[Mapping[str, Any]], now: datetime
-) -> Suppressions:
+    connection: Connection, reader: Suppressions, alarms: Sequence[Mapping[str, Any]], now: datetime
+) -> SuppressionsById:
     """The suppressions of the open ones among these alarms."""
-    return suppressions_of(alarms, now)
+    unresolved = [matched_alarm(alarm) for alarm in alarms if alarm["state"] != "resolved"]
+    if not unresolved:
+        return {}
+    found = await reader.of(connection, unresolved, now)
+    return {str(id): suppression for id, suppression in found.items()}
 
 
-def suppressions_of(alarms: Sequence[Mapping[str, Any]], now: datetime) -> Suppressions:
+def snoozes_of(alarms: Sequence[Mapping[str, Any]], now: datetime) -> SuppressionsById:
+    """The snoozes of the open ones among these alarms."""
     found = {
         alarm["id"]: suppressed_by(matched_alarm(alarm), (), (), (), now)
         for alarm in alarms
@@ -49,7 +55,7 @@ def is_holdable(facts: RunFacts) -> bool:
     return bool(facts.alarms) and facts.event.get("type") in _HELD_TYPES
 
 
-def held(facts: RunFacts, suppressions: Suppressions) -> Held | None:
+def held(facts: RunFacts, suppressions: SuppressionsById) -> Held | None:
     """The outcome of a step of an action; None if it is performed."""
     unresolved = [alarm["id"] for alarm in facts.alarms if alarm["state"] != "resolved"]
     if not unresolved or any(id not in suppressions for id in unresolved):

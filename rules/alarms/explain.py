@@ -14,6 +14,8 @@ from typing import Any
 
 from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
+from rules.suppression import Suppression, matched_alarm
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -46,7 +48,11 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Al
     actions = await list_alarm_runs(connection, alarm["id"])
     notifications = await list_notifications(connection, alarm_id=alarm["id"])
     timers = await list_alarm_timers(connection, alarm["id"])
-    return explain(alarm, events, actions, timers, now, notifications)
+    suppression = None
+    if alarm["state"] == "open":
+        matched = matched_alarm(alarm)
+        suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
+    return explain(alarm, events, actions, timers, now, suppression, notifications)
 
 
 def explain(
@@ -55,6 +61,7 @@ def explain(
     actions: Sequence[Row],
     timers: Sequence[Row],
     now: datetime,
+    suppression: Suppression | None = None,
     notifications: Sequence[Row] = (),
 ) -> AlarmExplanation:
     payload = alarm["payload"]
@@ -68,12 +75,17 @@ def explain(
         "alarm": str(alarm["id"]),
         "rule": alarm["event_rule"],
         "owner": alarm["owner"],
+        "instance": alarm["instance"],
         "state": alarm["state"],
         "since": instant_text(alarm["since"]),
         "threshold": payload.get("threshold"),
         "correlation": str(alarm["correlation_id"]),
     }
-    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}"
+    held = ""
+    if suppression is not None:
+        facts["suppressed_by"] = suppression.key
+        held = f", and its notifications are held by {suppression.reason}"
+    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}{held}"
     message = payload.get("message")
     return AlarmExplanation(
         f"{sentence}: {message}" if message else sentence,

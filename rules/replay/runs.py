@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.actions.hold import Suppressions, held, is_holdable
+from rules.actions.hold import SuppressionsById, held, is_holdable
 from rules.actions.run import ActionRun, RunFacts, run_id
 from rules.actions.steps.due_step import DueStep
 from rules.dispatch.admission import ActiveRuns, Admission, admit, admit_notification
@@ -27,9 +27,19 @@ from rules.replay.log import LogEntry
 from rules.replay.notify import perform_notification
 from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
-from rules.runbook import AwaitedEvent, EmittedEvent, Outcome, RunEnd, StepAnswer, WaitTimer, advance
+from rules.runbook import (
+    AwaitedEvent,
+    EmittedEvent,
+    FinallyBegin,
+    Outcome,
+    RunEnd,
+    StepAnswer,
+    WaitTimer,
+    advance,
+    begin_finally,
+)
 from rules.runbook.effects import Effect
-from rules.runbook.states import ACTIVE, ending_reason
+from rules.runbook.states import ACTIVE, ending_reason, ending_transition
 from schemas.wire.alarm_events import event_type, is_transition
 from tocsin.core.records import NewEvent
 
@@ -52,6 +62,9 @@ class SimulatedRun:
     active: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
+    ending: str | None = None
+    """Why the run ends, once its `finally` has begun."""
+    reason: str | None = None
 
     @property
     def alarm_ids(self) -> list[UUID]:
@@ -80,6 +93,7 @@ class SimulatedRun:
             event_seq=event["seq"],
             correlation_id=UUID(event["correlation_id"]),
             lineage=self.lineage,
+            ending=self.ending,
             version=1,
             started_at=self.started_at,
             read_at=at,
@@ -100,9 +114,11 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
+    events_after: Callable[[int], Sequence[Facts]]
+    """All events after a seq."""
     record: Callable[[Facts, tuple[str, ...]], None]
     """Record the datapoints of a step, with the lineage of its run."""
-    suppressions: Callable[[Sequence[Facts]], Suppressions]
+    suppressions: Callable[[Sequence[Facts]], SuppressionsById]
     """What suppresses these alarms now."""
 
 
@@ -125,7 +141,7 @@ class Runs:
             self._notify_again(self._active[admission.joins], event)
             return
         for replaced in admission.replaces:
-            self._end(self._active[replaced], "cancelled", f"replaced by {id}")
+            self._cancel(self._active[replaced], f"replaced by {id}")
         after_seq = self._newest_seqs.get(match.rule, 0)
         self._newest_seqs[match.rule] = event["seq"]
         run = SimulatedRun(id, match, group, admission.state, [event], alarm_id, lineage, at, after_seq)
@@ -165,6 +181,7 @@ class Runs:
     def _follow(self, event: Facts) -> None:
         """What `rules.dispatch.alarm_transitions` does."""
         reason, remind = ending_reason(event), remind_of(event["type"])
+        transition = ending_transition(event)
         for run in list(self._active.values()):
             links = [link for link in run.events if link.get("alarm_id") == event["alarm_id"]]
             if not links or event["type"] == OPENED:
@@ -173,8 +190,10 @@ class Runs:
                 if event not in run.events:
                     run.events.append(event)
                 self._notify_again(run, event, remind)
-            elif reason is not None and links[0]["seq"] < event["seq"] and self._has_ended(run, event):
-                self._end(run, "cancelled", reason)
+            elif reason is not None and transition in run.match.ends_with:
+                is_started_before = links[0]["seq"] < event["seq"]
+                if is_started_before and run.ending is None and self._has_ended(run, event):
+                    self._cancel(run, reason)
             elif remind:
                 self._release(run)
 
@@ -204,12 +223,14 @@ class Runs:
         for link in run.events:
             if link.get("alarm_id") == event["alarm_id"] and link["seq"] < event["seq"]:
                 continue
-            alarm = self._hooks.alarm(link.get("alarm_id"))
-            is_report = link["type"] == ALARM_RESOLVED
-            is_open = alarm["state"] == "open" and (
-                not alarm["acknowledged"] or link["type"] == ALARM_ACKNOWLEDGED
+            alarm, ends_with = self._hooks.alarm(link.get("alarm_id")), run.match.ends_with
+            is_resolved = alarm["state"] == "resolved" and "resolved" in ends_with
+            is_acknowledged = (
+                bool(alarm["acknowledged"])
+                and "acknowledged" in ends_with
+                and link["type"] != ALARM_ACKNOWLEDGED
             )
-            if link.get("alarm_id") is None or is_report or is_open:
+            if link["type"] == ALARM_RESOLVED or not (is_resolved or is_acknowledged):
                 return False
         return True
 
@@ -299,7 +320,7 @@ class Runs:
             self._hooks.record(result.datapoints, due.run.next_lineage)
         self._apply_outcome(run, due, result.outcome)
 
-    def _perform_notification(self, run: SimulatedRun, due: DueStep, suppressions: Suppressions) -> None:
+    def _perform_notification(self, run: SimulatedRun, due: DueStep, suppressions: SuppressionsById) -> None:
         rested, deliveries = perform_notification(
             due, self.targets.channels, suppressions, self.targets.failures
         )
@@ -312,7 +333,7 @@ class Runs:
 
     def _apply_outcome(self, run: SimulatedRun, due: DueStep, outcome: Outcome) -> None:
         step, at = due.node.number, self._hooks.now()
-        after = advance(due.run.program, run.active, step, outcome, at, str(run.id))
+        after = advance(due.run.program, run.active, step, outcome, at, str(run.id), run.ending)
         run.active = after.active
         run.waits.pop(step, None)
         for effect in after.effects:
@@ -328,15 +349,25 @@ class Runs:
             self._hooks.scheduler.add(effect.at, EVENT, wake)
         elif isinstance(effect, AwaitedEvent):
             trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
-            run.waits[effect.step] = EventWait(
-                run.id, effect.step, effect.attempt, effect.condition, self._hooks.newest_seq(), trigger
+            wait = EventWait(
+                run.id, effect.step, effect.attempt, effect.condition, int(run.events[0]["seq"]), trigger
             )
+            met = match_waits([wait], self._hooks.events_after(wait.after_seq))
+            if met:
+                entry = {"attempt": effect.attempt, "met": met[0].event_seq}
+                self._hooks.scheduler.add(
+                    self._hooks.now(), EVENT, partial(self._wake, run, effect.step, entry)
+                )
+            else:
+                run.waits[effect.step] = wait._replace(after_seq=self._hooks.newest_seq())
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
             self._hooks.append(effect.event, run.next_lineage)
+        elif isinstance(effect, FinallyBegin):
+            run.ending, run.reason = effect.ending, effect.error
         elif isinstance(effect, RunEnd):
-            self._end(run, effect.state, effect.error)
+            self._end(run, effect.state, effect.error or run.reason)
 
     def _wake(self, run: SimulatedRun, step: int, entry: dict[str, Any]) -> None:
         waiting = run.active.get(str(step), {})
@@ -346,6 +377,19 @@ class Runs:
             return
         run.active[str(step)] = {**waiting, **entry, "state": "due"}
         self._schedule_step(run, step, entry["attempt"])
+
+    def _cancel(self, run: SimulatedRun, reason: str) -> None:
+        """End a run, or begin its `finally`."""
+        begun = None
+        if run.state == "running":
+            begun = begin_finally(run.action_run(self._hooks.now()).program, run.ending, reason)
+        if begun is None:
+            self._end(run, "cancelled", reason)
+            return
+        run.waits, run.active = {}, begun.active
+        run.ending, run.reason = begun.ending, reason
+        for number, entry in begun.active.items():
+            self._schedule_step(run, int(number), entry["attempt"])
 
     def _end(self, run: SimulatedRun, state: str, reason: str | None) -> None:
         run.state, run.waits = state, {}

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from rules.actions.channels import read_channels
-from rules.actions.hold import Suppressions, held_by, read_suppressions
+from rules.actions.hold import SuppressionsById, held_by, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
@@ -56,7 +56,7 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
     alarms = step.facts.alarms
     async with context.open_session() as connection:
         channels = await read_channels(connection, notify.channel)
-        suppressions = await read_suppressions(connection, alarms, now)
+        suppressions = await read_suppressions(connection, context.suppressions, alarms, now)
         event = None
         if notify.group_wait is None and alarms:
             event = await read_event(connection, alarms[0]["newest_seq"])
@@ -88,7 +88,7 @@ class Notification:
     sends."""
 
     def __init__(
-        self, step: DueStep, channels: Mapping[str, ChannelDocument], suppressions: Suppressions
+        self, step: DueStep, channels: Mapping[str, ChannelDocument], suppressions: SuppressionsById
     ) -> None:
         notify = notify_of(step)
         self._step, self._now = step, step.run.read_at

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from rules.actions.hold import suppressions_of
+from rules.actions.hold import snoozes_of
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
@@ -85,8 +85,9 @@ class World:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
+                events_after=lambda seq: self._events[seq:],
                 record=self._record,
-                suppressions=lambda alarms: suppressions_of(alarms, self.now),
+                suppressions=lambda alarms: snoozes_of(alarms, self.now),
             )
         )
         self._runs.targets.channels = rules.of(ChannelDocument)
