@@ -7,14 +7,14 @@ runs are in memory instead of Postgres, and steps are simulated (`rules.replay.p
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from rules.actions.hold import SuppressionsById, held, is_holdable
-from rules.actions.run import ActionRun, RunFacts, run_id
+from rules.actions.run import RunFacts, run_id
 from rules.actions.steps.due_step import DueStep
 from rules.dispatch.admission import ActiveRuns, Admission, admit, admit_notification
 from rules.dispatch.alarm_transitions import remind_of
@@ -27,6 +27,7 @@ from rules.replay.log import LogEntry
 from rules.replay.notify import perform_notification
 from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
+from rules.replay.simulated_run import Facts, SimulatedRun, has_ended, woken_entry
 from rules.runbook import (
     AwaitedEvent,
     EmittedEvent,
@@ -40,64 +41,8 @@ from rules.runbook import (
 )
 from rules.runbook.effects import Effect
 from rules.runbook.states import ACTIVE, ending_reason, ending_transition
-from schemas.wire.alarm_events import event_type, is_transition
+from schemas.wire.alarm_events import is_transition
 from tocsin.core.records import NewEvent
-
-Facts = Mapping[str, Any]
-ALARM_RESOLVED, ALARM_ACKNOWLEDGED = event_type("resolved"), event_type("acknowledged")
-
-
-@dataclass
-class SimulatedRun:
-    id: UUID
-    match: Match
-    group: str
-    state: str
-    events: list[Facts]
-    alarm_id: UUID | None
-    lineage: tuple[str, ...]
-    started_at: datetime
-    after_seq: int
-    """The seq of the event that started the previous run of the rule."""
-    active: dict[str, Any] = field(default_factory=dict)
-    answers: dict[str, Any] = field(default_factory=dict)
-    waits: dict[int, EventWait] = field(default_factory=dict)
-    ending: str | None = None
-    """Why the run ends, once its `finally` has begun."""
-    reason: str | None = None
-
-    @property
-    def alarm_ids(self) -> list[UUID]:
-        """The alarms of its events, in the order in which they joined."""
-        return list(dict.fromkeys(event["alarm_id"] for event in self.events if event.get("alarm_id")))
-
-    @property
-    def next_lineage(self) -> tuple[str, ...]:
-        """The lineage of what this run causes."""
-        return (*self.lineage, self.match.rule)
-
-    def action_run(self, at: datetime) -> ActionRun:
-        event = self.events[0]
-        return ActionRun(
-            id=self.id,
-            name=self.match.action,
-            rule=self.match.rule,
-            group_key=self.group,
-            document=self.match.document,
-            state=self.state,
-            active=self.active,
-            answers=self.answers,
-            owner=event["owner"],
-            alarm_id=self.alarm_id,
-            event_id=UUID(event["id"]),
-            event_seq=event["seq"],
-            correlation_id=UUID(event["correlation_id"]),
-            lineage=self.lineage,
-            ending=self.ending,
-            version=1,
-            started_at=self.started_at,
-            read_at=at,
-        )
 
 
 @dataclass(frozen=True)
@@ -192,7 +137,7 @@ class Runs:
                 self._notify_again(run, event, remind)
             elif reason is not None and transition in run.match.ends_with:
                 is_started_before = links[0]["seq"] < event["seq"]
-                if is_started_before and run.ending is None and self._has_ended(run, event):
+                if is_started_before and run.ending is None and has_ended(run, event, self._hooks.alarm):
                     self._cancel(run, reason)
             elif remind:
                 self._release(run)
@@ -201,8 +146,7 @@ class Runs:
         """Make the held steps of a run due."""
         for step, entry in list(run.active.items()):
             if "held" in entry and entry["state"] == "waiting":
-                rest = {key: value for key, value in entry.items() if key != "held"}
-                run.active[step] = {**rest, "state": "due"}
+                run.active[step] = woken_entry(entry)
                 self._schedule_step(run, int(step), entry["attempt"])
 
     def _notify_again(self, run: SimulatedRun, event: Facts, remind: str = "") -> None:
@@ -214,25 +158,8 @@ class Runs:
         if entry["state"] == "due":
             run.active["0"] = {**entry, **woken}
         elif entry["state"] == "waiting" and (entry.get("rest", "gathering") != "gathering" or remind):
-            rest = {key: value for key, value in entry.items() if key != "held"}
-            run.active["0"] = {**rest, **woken, "state": "due"}
+            run.active["0"] = woken_entry(entry, **woken)
             self._schedule_step(run, 0, entry["attempt"])
-
-    def _has_ended(self, run: SimulatedRun, event: Facts) -> bool:
-        """Whether all alarms of a run have ended; see lock_actions_of_alarms.sql."""
-        for link in run.events:
-            if link.get("alarm_id") == event["alarm_id"] and link["seq"] < event["seq"]:
-                continue
-            alarm, ends_with = self._hooks.alarm(link.get("alarm_id")), run.match.ends_with
-            is_resolved = alarm["state"] == "resolved" and "resolved" in ends_with
-            is_acknowledged = (
-                bool(alarm["acknowledged"])
-                and "acknowledged" in ends_with
-                and link["type"] != ALARM_ACKNOWLEDGED
-            )
-            if link["type"] == ALARM_RESOLVED or not (is_resolved or is_acknowledged):
-                return False
-        return True
 
     def report(self, action: str, step: str | None, report: Facts) -> bool:
         """Report to the newest dispatched step of an action; false if none waits for a report."""

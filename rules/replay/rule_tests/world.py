@@ -32,8 +32,9 @@ from rules.replay.rule_tests.alarms import SimulatedAlarms
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
-from rules.replay.runs import Facts, Runs, SimulationHooks
+from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
+from rules.replay.simulated_run import Facts
 from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
