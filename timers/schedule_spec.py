@@ -24,6 +24,8 @@ SOURCES = ("api", "rules", "system")
 LONGEST_NAME = 128
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
+RESERVED_OWNERS = "tocsin:"
+"""The beginning of the owners of Tocsin's own schedules."""
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -56,6 +58,7 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
+    refuse_reserved_owner(spec.owner)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
     of_schedule = f"of schedule {spec.name!r}"
@@ -80,6 +83,15 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
                 f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
     return replace(spec, payload=_as_json(spec.payload, of_schedule))
+
+
+def refuse_reserved_owner(owner: str) -> None:
+    """Raise `InvalidInput` for an owner of Tocsin's own schedules, such as the ends of silences."""
+    if owner.startswith(RESERVED_OWNERS):
+        raise InvalidInput(
+            f"the owner {owner!r} is reserved for schedules of tocsin itself",
+            remedy=f"use an owner that does not begin with {RESERVED_OWNERS!r}; `tocsin silence expire` ends a silence",
+        )
 
 
 def _check_text(key: str, text: str, *, shortest: int) -> None:

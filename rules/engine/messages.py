@@ -8,6 +8,7 @@ message has them as fields of their own. Live workers, rule tests and backtests 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from rules.engine.shorthands import STALE_THRESHOLD, number_text
 from rules.engine.state import FiringSeries
 from rules.language.templates import fill_text
 from schemas.values.duration import format_duration
+from schemas.values.series_key import base_key
 from schemas.values.severities import level_name
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
@@ -26,7 +28,7 @@ _MAX_TEXT_LENGTH = 100
 
 
 def opened_payload(
-    rule: Rule, owner: str, key: str, firing: FiringSeries
+    rule: Rule, owner: str, instance: str, key: str, firing: FiringSeries
 ) -> tuple[dict[str, Any], MessageFailed | None]:
     """The payload of `alarm-opened`.
 
@@ -37,9 +39,15 @@ def opened_payload(
         "threshold": threshold,
         "since": instant_text(firing.since),
         "labels": dict(firing.labels),
+        "instance": instance,
     }
     if key:
-        payload |= {"key": key, "value": firing.value, "unit": rule.types.unit(key)}
+        payload |= {
+            "key": base_key(key),
+            "value": firing.value,
+            "unit": rule.types.unit(key),
+            "series": [key],
+        }
     payload |= _annotations(rule)
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
@@ -50,6 +58,11 @@ def opened_payload(
         failed = MessageFailed(str(error))
     payload["message"] = message or _opened_text(rule, owner, key, firing, threshold)
     return payload, failed
+
+
+def series_of_payload(payload: Mapping[str, Any]) -> list[str]:
+    """The keys of the series that fire, of the payload of an alarm; `[""]` if it is over events."""
+    return list(payload.get("series") or [""])
 
 
 def resolved_payload(

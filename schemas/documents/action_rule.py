@@ -29,6 +29,9 @@ def _check_group_field(field: str) -> str:
 
 
 GroupField = Annotated[str, AfterValidator(_check_group_field)]
+EndingTransition = Literal["resolved", "acknowledged"]
+ENDING_TRANSITIONS: tuple[EndingTransition, ...] = ("resolved", "acknowledged")
+EndsWith = Literal["never"] | Annotated[tuple[EndingTransition, ...], Field(strict=False, min_length=1)]
 
 
 class RateLimit(StrictModel):
@@ -79,7 +82,16 @@ class ActionRuleDocument(StrictModel):
         "or cancel the active one.",
         examples=["skip"],
     )
+    ends_with: EndsWith = Field(
+        ENDING_TRANSITIONS,
+        description="Transitions of its alarm that cancel a run, or `never`.",
+        examples=[["resolved"], "never"],
+    )
     enabled: bool = Field(True, description="false keeps the rule, but it starts nothing.", examples=[True])
+
+    @property
+    def ending_transitions(self) -> tuple[EndingTransition, ...]:
+        return () if self.ends_with == "never" else self.ends_with
 
     @property
     def condition(self) -> str:

@@ -17,6 +17,7 @@ from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import Name, Owner
 
+Dimension = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=64)]
 _ALARM_FIELDS = ("severity", "for_", "notify")
 
 
@@ -71,6 +72,12 @@ class DatapointTypeDocument(StrictModel):
         examples=[{"zone": "north"}],
     )
 
+    dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=8)] = Field(
+        (),
+        description="Labels that distinguish series: each combination of their values is a series of its own.",
+        examples=[["core"]],
+    )
+
     @property
     def stale_after(self) -> timedelta | None:
         """Time from an arrival to staleness; None for a type that is not watched."""
@@ -88,4 +95,6 @@ class DatapointTypeDocument(StrictModel):
                 if getattr(self, field):
                     key = field.rstrip("_")
                     raise document_error(f"has '{key}' without effect: it belongs to 'on_stale: alarm'", key)
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise document_error("names a dimension twice: name each once", "dimensions")
         return self

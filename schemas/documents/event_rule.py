@@ -37,11 +37,31 @@ def _check_positive(duration: timedelta) -> timedelta:
     return duration
 
 
+def _check_channels(channels: tuple[str, ...]) -> tuple[str, ...]:
+    for index, name in enumerate(channels):
+        if name in channels[:index]:
+            raise ValueError(f"'{name}' is named twice, remove one")
+    return channels
+
+
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32)]
+Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32), AfterValidator(_check_channels)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _check_per(per: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(per, str) and per not in ("series", "owner"):
+        raise ValueError(f"'{per}' is not known: write series, owner, or a list of expressions")
+    if not per:
+        raise ValueError("the list is empty: leave the key out instead")
+    return per
+
+
+Per = Annotated[
+    str | Annotated[tuple[Condition, ...], Field(strict=False, max_length=8)], AfterValidator(_check_per)
+]
 
 
 class WindowDocument(StrictModel):
@@ -55,7 +75,7 @@ class WindowDocument(StrictModel):
 
 
 class EventRuleDocument(StrictModel):
-    """Opens an alarm per owner while a condition holds."""
+    """Opens an alarm per series, owner or value of an event while a condition holds."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["dsp-hot"])
     title: Title = ""
@@ -70,6 +90,12 @@ class EventRuleDocument(StrictModel):
         None,
         description="Type of the events to evaluate; `*` stands for any letters.",
         examples=["link-down", "link-*"],
+    )
+    per: Per | None = Field(
+        None,
+        description="What has an alarm of its own: each `series` (default over datapoints), the `owner` as a whole "
+        "(default over events), or over events each combination of the values of CEL expressions.",
+        examples=["owner", ["payload.interface"]],
     )
     where: Condition | None = Field(
         None,
@@ -146,6 +172,12 @@ class EventRuleDocument(StrictModel):
 
     @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
+        if self.event is not None and self.per == "series":
+            raise document_error(
+                "is over events, which have no series: list expressions such as [payload.interface]", "per"
+            )
+        if self.datapoint is not None and isinstance(self.per, tuple):
+            raise document_error("is over datapoints: write 'per: series' or 'per: owner'", "per")
         if self.event is not None:
             keys = ("above", "below", "absent", "rate_increase", "window", "no_data_for")
             for key in keys:

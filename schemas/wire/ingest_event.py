@@ -50,7 +50,7 @@ class IngestEvent(BaseModel):
 
     @property
     def event_id(self) -> uuid.UUID:
-        return uuid.uuid5(_EVENT_IDS, self.id)
+        return ingested_id(self.id)
 
     @property
     def rank(self) -> int | None:
@@ -80,6 +80,11 @@ class IngestEvent(BaseModel):
         if name is not None:
             level(name)
         return name
+
+
+def ingested_id(key: str) -> uuid.UUID:
+    """The id of the event whose message has an idempotency key."""
+    return uuid.uuid5(_EVENT_IDS, key)
 
 
 def read_ingest_event(body: bytes) -> IngestEvent:

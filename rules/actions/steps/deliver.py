@@ -50,8 +50,9 @@ async def send_through_channel(
     """Send a message through a channel as it is configured now. Steps `channel` and `digest` use it."""
     async with context.open_session() as connection:
         channel = await read_channel(connection, name)
-    if not channel.enabled:
-        return Completed({"channel": name, "sent": False, "reason": "the channel is disabled"})
+    not_sent = outcome_if_disabled(channel)
+    if not_sent is not None:
+        return not_sent
     message = build(view_of(channel, context.settings))
     outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
@@ -61,6 +62,13 @@ async def send_through_channel(
 
 def view_of(channel: ChannelDocument, settings: Settings) -> MessageView:
     return MessageView(tz=channel.tz, console_url=settings.console_url)
+
+
+def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
+    """The outcome of a step through a disabled channel. Pure: no I/O."""
+    if channel.enabled:
+        return None
+    return Completed({"channel": channel.name, "sent": False, "reason": "the channel is disabled"})
 
 
 async def _send(

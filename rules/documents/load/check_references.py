@@ -17,6 +17,7 @@ from rules.documents.load.check_series import series_problems
 from rules.documents.load.check_steps import runbook_problems
 from rules.documents.load.check_suppression import suppression_problems
 from rules.documents.load.check_templates import template_problems
+from rules.documents.load.check_waits import wait_problems
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.recurrences import ScheduleInvalid, recurrence_of
 from rules.documents.load.source import ReadDocuments, SourceDocument
@@ -53,6 +54,7 @@ def check_all(
             problems += _timezone_problems(document, document.model.tz)
         elif isinstance(document.model, ActionDocument):
             problems += runbook_problems(document, document.model, channels)
+    problems += wait_problems(read.documents, applied)
     return problems
 
 
