@@ -18,6 +18,7 @@ from rules.actions.channels import read_channels
 from rules.actions.hold import SuppressionsById, held_by, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
+from rules.actions.steps.deliver import view_of
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.notify_message import idempotency_key, members_of, notification_message
 from rules.actions.store import read_event
@@ -63,10 +64,12 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
 
     async def send(delivery: DueMessage, channel: ChannelDocument, key: str) -> DeliveryOutcome:
         try:
-            message = notification_message(notify, delivery, alarms, event, now)
+            view = view_of(channel, context.settings)
+            message = notification_message(notify, delivery, alarms, event, now, view)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))
-        return await deliver(context.egress, channel.target, message, key=key, now=now)
+        secrets = context.secrets(channel.name)
+        return await deliver(context.egress, channel.target, message, key=key, now=now, secrets=secrets)
 
     notification = Notification(step, channels, suppressions)
     while (delivery := notification.next()) is not None:
