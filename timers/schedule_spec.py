@@ -15,13 +15,17 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from schemas.values.event_types import check_schedule_type
 from tocsin.core.errors import InvalidInput
 
 CATCH_UPS = ("latest", "all", "none")
-SOURCES = ("api", "rules")
+SOURCES = ("api", "rules", "system")
+"""`system`: a schedule of Tocsin itself. Only its type may be reserved (`schemas.values.event_types`)."""
 LONGEST_NAME = 128
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
+RESERVED_OWNERS = "tocsin:"
+"""The beginning of the owners of Tocsin's own schedules."""
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -54,6 +58,7 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
+    refuse_reserved_owner(spec.owner)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
     of_schedule = f"of schedule {spec.name!r}"
@@ -61,6 +66,8 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
         raise InvalidInput(
             f"the type {spec.type!r} {of_schedule} is not 1 to 128 letters, digits, '_' or '-'"
         )
+    if spec.source != "system":
+        check_schedule_type(spec.type)
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
             raise InvalidInput(
@@ -76,6 +83,15 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
                 f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
     return replace(spec, payload=_as_json(spec.payload, of_schedule))
+
+
+def refuse_reserved_owner(owner: str) -> None:
+    """Raise `InvalidInput` for an owner of Tocsin's own schedules, such as the ends of silences."""
+    if owner.startswith(RESERVED_OWNERS):
+        raise InvalidInput(
+            f"the owner {owner!r} is reserved for schedules of tocsin itself",
+            remedy=f"use an owner that does not begin with {RESERVED_OWNERS!r}; `tocsin silence expire` ends a silence",
+        )
 
 
 def _check_text(key: str, text: str, *, shortest: int) -> None:

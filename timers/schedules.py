@@ -26,7 +26,7 @@ from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse_spec
-from timers.schedule_spec import ScheduleSpec, checked
+from timers.schedule_spec import ScheduleSpec, checked, refuse_reserved_owner
 from timers.schedule_times import NOTHING_DONE, Done, Row, done_of, next_occurrence, recurrence_of_spec
 from timers.tz_version import refuse_older_tz_data
 from tocsin.core.audit import Actor, record_audit
@@ -162,6 +162,8 @@ async def _change_existing(
     if_generation: int | None,
     change: Callable[[Row], Awaitable[PutResult]],
 ) -> PutResult:
+    refuse_reserved_owner(owner)
+
     async def change_row(row: Row | None) -> PutResult:
         if row is None:
             raise _no_schedule(owner, name)

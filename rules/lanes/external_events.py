@@ -30,7 +30,7 @@ from nats.js.api import RetentionPolicy, StreamConfig
 
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
-from rules.lanes.lineage import parse_lineage
+from rules.lanes.lineage import LINEAGE_HEADER, parse_lineage
 from rules.lanes.lineage_store import insert_lineages
 from rules.lanes.message_fault import is_message_fault
 from rules.metrics import EVENTS
@@ -224,7 +224,7 @@ def _new_event(message: Msg, event: IngestEvent) -> NewEvent:
 
 
 def _lineage(message: Msg) -> tuple[str, ...]:
-    return parse_lineage((message.headers or {}).get("Tocsin-Lineage", ""))
+    return parse_lineage((message.headers or {}).get(LINEAGE_HEADER, ""))
 
 
 def _correlation_id(message: Msg) -> UUID | None:

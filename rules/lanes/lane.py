@@ -37,6 +37,8 @@ class LaneMessage(NamedTuple):
     """The start of the arrival gap that this message ended; None if there was none."""
     stored_at: datetime | None = None
     """When the server stored it, by its own clock; None if it was read from the table."""
+    lineage: tuple[str, ...] = ()
+    """The action_rules that led to it, of a datapoint that a run sent (`rules.lanes.lineage`)."""
 
     @property
     def is_canary(self) -> bool:

@@ -34,6 +34,7 @@ from nats.errors import Error as NatsError
 from rules.lanes.arrival_gap import SHORTEST_GAP
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.lane import Lane, LaneMessage
+from rules.lanes.lineage import LINEAGE_HEADER, parse_lineage
 from rules.lanes.partition import Partition, PartitionWaits
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
@@ -175,10 +176,12 @@ class Reader:
         parts = raw.reply.split(".")
         _, seq, delivered, stored_ns = parts[4:8] if len(parts) == 9 else parts[6:10]
         stored_at = instant_of(int(stored_ns) // 1000)
+        headers = raw.headers or {}
         source_seq = _source_seq(raw) if self._lane.is_sourced(raw.subject) else None
+        lineage = parse_lineage(headers[LINEAGE_HEADER]) if LINEAGE_HEADER in headers else ()
         at = max(stored_at, self._not_before)
         return int(delivered), LaneMessage(
-            int(seq), at, raw.subject, raw.data, source_seq, stored_at=stored_at
+            int(seq), at, raw.subject, raw.data, source_seq, stored_at=stored_at, lineage=lineage
         )
 
     def _with_gap(self, message: LaneMessage) -> LaneMessage:

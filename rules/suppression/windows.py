@@ -11,8 +11,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from schemas.documents.recurrence_keys import RecurrenceDocument
 from timers.recurrence import Recurrence
 from tocsin.core.instant import MICROSECOND
+
+
+def counts_from_creation(document: RecurrenceDocument) -> bool:
+    """Whether the windows are counted from the instant at which the document is applied first.
+
+    That instant itself begins no window, as it is no fire of a schedule.
+    """
+    return document.every is not None or (document.rrule is not None and document.dtstart is None)
 
 
 class SilenceWindow(NamedTuple):
@@ -31,10 +40,10 @@ def next_window(
 
 
 def next_windows(
-    recurrence: Recurrence, duration: timedelta, now: datetime, count: int
+    recurrence: Recurrence, duration: timedelta, now: datetime, count: int, after: datetime | None = None
 ) -> list[SilenceWindow]:
     windows: list[SilenceWindow] = []
-    window = next_window(recurrence, duration, now)
+    window = next_window(recurrence, duration, now, after)
     while window is not None and len(windows) < count:
         windows.append(window)
         window = next_window(recurrence, duration, window.ends_at - MICROSECOND, window.starts_at)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from schemas.documents.recurrence_keys import RecurrenceDocument
 from schemas.values.duration import Duration
+from schemas.values.event_types import ScheduleEventType
 from schemas.values.json_shape import check_json_shape
 from schemas.values.names import Name, Owner
 from schemas.values.pydantic_check import pydantic_check
@@ -48,7 +49,11 @@ class ScheduleDocument(RecurrenceDocument):
     max_catch_up: int = Field(
         100, ge=1, le=10_000, description="Largest number of fires for `catch_up: all`.", examples=[100]
     )
-    type: Name = Field("schedule-fired", description="Type of the event.", examples=["schedule-fired"])
+    type: ScheduleEventType = Field(
+        "schedule-fired",
+        description="Type of the event; the types that Tocsin itself writes are reserved.",
+        examples=["schedule-fired"],
+    )
     owner: Owner = Field("", description="Owner of the event.", examples=["plant-7"])
     payload: Annotated[dict[str, JsonValue], AfterValidator(pydantic_check(_check_payload))] = Field(
         default_factory=dict,

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from schemas.fields import MAX_SNOOZE
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 from tocsin.core.records import NewEvent
 
 RuleTransition = Literal["opened", "resolved"]
@@ -58,6 +59,15 @@ def event_type(transition: Transition) -> str:
     return f"alarm-{transition}"
 
 
+def is_transition(facts: Mapping[str, Any]) -> bool:
+    """Whether an event is a transition of an alarm: of a rule (`derived`) or of an operator
+    (`caused`). The type alone does not tell: an event of a producer or of a step `emit` that has one
+    of these types, from before they were reserved, is none."""
+    if not facts["type"].startswith("alarm-"):
+        return False
+    return facts["origin"] == "derived" or (facts["origin"] == "caused" and not facts["action"])
+
+
 OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
 
 
@@ -97,7 +107,7 @@ def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, not
 def snoozed_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, until: datetime | None) -> NewEvent:
     """The event of a snooze. An `until` of None ends the snooze that runs."""
     transition: Transition = "unsnoozed" if until is None else "snoozed"
-    payload = {"who": who, "via": via, "until": None if until is None else until.isoformat()}
+    payload = {"who": who, "via": via, "until": None if until is None else instant_text(until)}
     return _operator_event(alarm, transition, at, payload)
 
 

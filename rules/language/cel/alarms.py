@@ -12,6 +12,8 @@ its rules makes this a look-up instead of a scan.
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -20,11 +22,13 @@ from cel_expr_python import cel
 
 from rules.language.cel.condition import Condition, compile_condition
 from rules.language.cel.environment import CONTAINER, safe_environment
+from rules.language.cel.errors import ExpressionError, ExpressionInvalid
 from schemas.fields import MATCHER_FIELDS, MATCHER_STRINGS
 from schemas.values.severities import severities
 
 _ENGINE_NAMES = {name: f"{CONTAINER}.type" if name == "type" else name for name in MATCHER_STRINGS}
 _MAX_COMPILED = 4_096
+_UNDECLARED = re.compile(r"undeclared reference to '([\w.]+)'")
 
 
 class AlarmMatcher:
@@ -68,4 +72,25 @@ def alarm_environment() -> cel.Env:
 @lru_cache(maxsize=_MAX_COMPILED)
 def compile_matcher(text: str) -> AlarmMatcher:
     """`ExpressionInvalid` if the text is not a condition over an alarm."""
-    return AlarmMatcher(compile_condition(alarm_environment(), MATCHER_FIELDS, text, ""))
+    try:
+        return AlarmMatcher(compile_condition(alarm_environment(), MATCHER_FIELDS, text, ""))
+    except ExpressionInvalid as invalid:
+        raise ExpressionInvalid(text, [_explain(error) for error in invalid.errors]) from None
+
+
+def _explain(error: ExpressionError) -> ExpressionError:
+    """Name the part of a path that is misspelt, and the label that was meant."""
+    undeclared = _UNDECLARED.match(error.message)
+    if undeclared is None:
+        return error
+    first, _, rest = undeclared[1].partition(".")
+    near = difflib.get_close_matches(first, MATCHER_FIELDS, n=1, cutoff=0.75)
+    if rest:
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(MATCHER_FIELDS)}"
+        # The engine points at the last dot of a path.
+        column = max(1, error.column - len(undeclared[1].rpartition(".")[0]))
+        return error._replace(column=column, message=f"undeclared reference to '{first}', {hint}")
+    if near:
+        return error
+    hint = f'write labels.{first} if it is a label, or "{first}" if it is a text'
+    return error._replace(message=f"undeclared reference to '{first}', {hint}")

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from rules.replay.log import LogEntry
 from rules.replay.rule_tests.instants import instant
-from schemas.documents.rule_test import EXPECTATIONS, Expected, RuleTestDocument
+from schemas.documents.rule_test import EXPECTATIONS, Expected, Only, RuleTestDocument
 
-_ALWAYS_COMPLETE = ("opened", "resolved")
+_ALWAYS_COMPLETE = ("opened", "resolved", "rejected")
 _WITHOUT_EFFECT = ("wait", "branch", "parallel")
+NOT_SENT = "not sent"
+"""The kind of a step that completed without sending, because its channel is disabled."""
 STEP_FAILED = "step failed"
 """The kind of a failed attempt. It is shown, and cannot be expected: `run` has the states of runs."""
 
@@ -78,7 +80,14 @@ def _observed_step(entry: LogEntry) -> ObservedEntry | None:
         step = details["step_kind"] if str(details["step"]).isdigit() else details["step"]
         text = f"{step}: {details.get('error', '')}"
         return ObservedEntry(entry.at, STEP_FAILED, entry.name, entry.owner, text)
-    if details["step_kind"] in _WITHOUT_EFFECT or entry.state != "completed":
+    if details.get("sent") is False:
+        return ObservedEntry(entry.at, NOT_SENT, entry.name, entry.owner, str(details.get("reason", "")))
+    if details["step_kind"] == "dispatch":
+        # The message is sent when the step begins to wait. Its report is no second message.
+        is_sent = entry.state in ("paused", "completed") and "subject" in details
+    else:
+        is_sent = entry.state == "completed" and details["step_kind"] not in _WITHOUT_EFFECT
+    if not is_sent:
         return None
     return ObservedEntry(entry.at, "sent", entry.name, entry.owner, _searched_text(details))
 
@@ -106,7 +115,17 @@ def _unexpected(document: RuleTestDocument, unmatched: Sequence[ObservedEntry]) 
     if "event" in complete and "event" not in document.nothing_else:
         types = {expected.name for expected in document.expect if expected.kind == "event"}
         unexpected = [entry for entry in unexpected if entry.kind != "event" or entry.name in types]
-    return unexpected
+    return [entry for entry in unexpected if document.only is None or _is_restricted_to(entry, document.only)]
+
+
+def _is_restricted_to(entry: ObservedEntry, only: Only) -> bool:
+    kind = entry.kind.split(" ")[0]
+    return (
+        (not only.kinds or kind in only.kinds)
+        and (not only.action or (kind in ("sent", "run") and entry.name in only.action))
+        and (not only.rule or (kind in ("opened", "resolved") and entry.name in only.rule))
+        and (not only.owner or entry.owner in only.owner)
+    )
 
 
 def _matches(observed: ObservedEntry, expected: Expected, start: datetime) -> bool:

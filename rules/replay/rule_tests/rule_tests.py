@@ -16,8 +16,9 @@ from pathlib import Path
 from rules.documents.load.loader import LoadedDocuments, load_files
 from rules.documents.load.problems import RulesInvalid
 from rules.documents.load.source import InvalidDocument
+from rules.replay.rule_tests.check import problems_of_test
 from rules.replay.rule_tests.compare import ObservedEntry, compare, observed_entries
-from rules.replay.rule_tests.inputs import schedule_input
+from rules.replay.rule_tests.inputs import outages, schedule_input
 from rules.replay.rule_tests.instants import absolute_instant, instant, since_start
 from rules.replay.rule_tests.load import RuleTest, load_tests, read_tests
 from rules.replay.rule_tests.world import World
@@ -72,7 +73,11 @@ class RuleTests:
     def _run(self, test: RuleTest, result: RuleTestResult) -> RuleTestResult:
         document = test.document
         start = absolute_instant(document.start)
-        world = World((loaded.model for loaded in self._rules(test).documents), start)
+        documents = [loaded.model for loaded in self._rules(test).documents]
+        problems = problems_of_test(test, documents)
+        if problems:
+            raise RulesInvalid(problems)
+        world = World(documents, start, outages(document, start))
         for given in document.given:
             schedule_input(world, given, start)
         world.run_until(instant(document.until, start))

@@ -50,6 +50,12 @@ def test_a_matcher_reads_the_facts_of_an_alarm(text: str, fields: dict[str, Any]
         ('severity >= "high"', "column 10: '>=' cannot be applied to int and string, compare with a level"),
         ("owner", "column 1: a condition must be true or false, this is of type string"),
         ('value > 3 && owner == "x"', "column 1: undeclared reference to 'value'"),
+        ('lables.site == "ams"', "column 1: undeclared reference to 'lables', did you mean 'labels'?"),
+        (
+            'true && site == "ams"',
+            "column 9: undeclared reference to 'site', write labels.site if it is a label",
+        ),
+        ('payload.a == "x"', "column 1: undeclared reference to 'payload', known are rule, owner"),
         ('owner == "x" and true', "column 14: unexpected 'and', write &&"),
         ('owner == "' + "x" * 2_000 + '"', "at most 2000 are accepted"),
         ("", "the condition is empty, write true to match everything"),
