@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 from rules.actions.cancel import CancelRuns
 from rules.dispatch.matcher import ActionMatcher, Match
 from rules.dispatch.policies import Policies, Start
+from rules.dispatch.schedule_retries import with_retries
 from rules.documents.rule_book import RuleBook
 from rules.lanes.batch import Writes
 from rules.lanes.lineage_store import read_lineages_of
@@ -39,6 +40,7 @@ class Dispatcher:
         if events:
             await self._book.refresh(connection, min(event.seq for event in events))
         matches = [(event, match) for event in events for match in self._match(event)]
+        matches = await with_retries(connection, matches)
         lineages = await read_lineages_of(connection, [event for event, _ in matches])
         policies = await Policies.read(connection, matches)
         starts = [policies.start(event, match, lineages.get(event.id, ())) for event, match in matches]
