@@ -1,8 +1,8 @@
 """Builds the messages and payloads of the events of an alarm.
 
-Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value,
-the threshold, for how long and since when. It contains what was known when the alarm began, so live
-workers, rule tests and backtests write the same text.
+Guarantee: a message is one sentence that names the series, the owner, the value, the threshold and
+for how long. The rule, the severity and the instants are not repeated in it: whatever shows a
+message has them as fields of their own. Live workers, rule tests and backtests write the same text.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def opened_payload(
             "unit": rule.types.unit(key),
             "series": [key],
         }
+    payload |= _annotations(rule)
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
     message, failed = None, None
@@ -79,17 +80,16 @@ def resolved_payload(
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
     if not key:
-        return f"{rule.name}: clear{_of(owner)} (at {instant_text(at)})"
-    return f"{rule.name}: {key}{_of(owner)} is clear ({_measured(rule, key, value)} at {instant_text(at)})"
+        return f"{owner or 'the condition'} is clear"
+    return f"{key}{_of(owner)} is clear ({_measured(rule, key, value)})"
 
 
 def stale_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
-    last = f"last {_measured(rule, key, value)}, stale since {instant_text(at)}"
-    return f"{rule.name}: {key}{_of(owner)} is stale and counts as clear ({last})"
+    return f"{key}{_of(owner)} is stale and counts as clear (last {_measured(rule, key, value)})"
 
 
 def ended_text(rule: str, owner: str, why: str) -> str:
-    return f"{rule}{_of(owner)}: {why}"
+    return f"{owner or rule}: {why}"
 
 
 def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
@@ -101,16 +101,25 @@ def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
 
 
 def _opened_text(rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str) -> str:
-    since = instant_text(firing.since)
     if not key:
-        return f"{rule.name}: {firing.event_type}{_of(owner)}{rule.sustain_text} (at {since})"
-    series = f"{rule.name}: {key}{_of(owner)}"
-    value = _measured(rule, key, firing.value)
+        return f"{firing.event_type}{_of(owner)}{rule.sustain_text}"
+    series, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
     if firing.age_s:
-        last_arrival = firing.since - timedelta(seconds=firing.age_s)
-        return f"{series} has sent no data since {instant_text(last_arrival)} (last {value})"
+        age = format_duration(timedelta(seconds=round(firing.age_s)))
+        return f"{series} has sent no data for {age} (last {value})"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{series} {verb} {threshold}{rule.sustain_text} ({value} at {since})"
+    return f"{series} {verb} {threshold}{rule.sustain_text} ({value})"
+
+
+def _annotations(rule: Rule) -> dict[str, str]:
+    """The texts of the document for people, as far as it has them."""
+    document = rule.document
+    texts = {
+        "title": document.title,
+        "description": document.description,
+        "runbook_url": document.runbook_url,
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def value_text(value: Value | None) -> str:

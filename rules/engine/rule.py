@@ -33,6 +33,7 @@ from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.values.annotation import MAX_TITLE_LENGTH
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import covers
 from schemas.values.rule_ref import RuleRef
@@ -200,6 +201,8 @@ def stale_rules(types: TypeIndex) -> Iterable[Rule]:
 
 def _stale_rule(type: DatapointTypeDocument) -> EventRuleDocument:
     facts = {"name": "stale", "datapoint": type.key, "absent": True, "severity": type.severity or "warning"}
+    facts |= {"title": f"{type.title}: no data"[:MAX_TITLE_LENGTH]} if type.title else {}
+    facts |= {"description": type.description, "runbook_url": type.runbook_url}
     document = EventRuleDocument.model_validate(facts)
     name = str(RuleRef("stale", type.name))
     return document.model_copy(update={"name": name, "for_": type.for_, "notify": type.notify})

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.names import Name
 from schemas.wire.alarm_events import ActionTransition
@@ -46,6 +47,9 @@ class ActionRuleDocument(StrictModel):
     """Runs an action for each event, or each transition of an alarm, that meets a condition."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["digest"])
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     on: Literal["event", "alarm"] = Field(
         description="Whether the rule reads all events, or transitions of alarms.", examples=["event"]
     )

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from schemas.documents.event_rule import Channels, PositiveDuration, Severity
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import Name, Owner
 
@@ -24,9 +25,9 @@ class DatapointTypeDocument(StrictModel):
     """The type of the datapoints of a key, or of keys that match a pattern."""
 
     name: Name = Field(description="Unique name of the type.", examples=["dsp-temperature"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["inlet sensor"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     key: KeyPattern = Field(
         description="Key, or pattern: `*` stands for one part of a key, `**` for one or more.",
         examples=["dsp.temperature", "dsp.*.temperature"],

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import EVENT_TYPE_PATTERN, Name
@@ -77,9 +78,9 @@ class EventRuleDocument(StrictModel):
     """Opens an alarm per series, owner or value of an event while a condition holds."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["dsp-hot"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["see the runbook"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     datapoint: KeyPattern | None = Field(
         None,
         description="Key of the datapoints to evaluate; `*` stands for one part of a key, `**` for one or more.",
