@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from schemas.documents.recurrence_keys import RecurrenceDocument
 from schemas.documents.runbook.retry import RetryPolicy
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.event_types import ScheduleEventType
 from schemas.values.json_shape import check_json_shape
@@ -69,13 +70,11 @@ class ScheduleDocument(RecurrenceDocument):
         description="Attempts and delays for the steps of its action, instead of those in the action.",
         examples=[{"attempts": 3, "initial_interval": "1m"}],
     )
-    title: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="A name for people.", examples=["Daily digest of plant 7"]
-    )
-    description: Annotated[str, Field(min_length=1, max_length=2000)] | None = Field(
+    title: Title | None = Field(None, description="A name for people.", examples=["Daily digest of plant 7"])
+    description: Description | None = Field(
         None, description="A note for readers.", examples=["Sent to the shift lead before the shift begins."]
     )
-    runbook_url: Annotated[str, Field(pattern=r"^https?://\S+$", max_length=2000)] | None = Field(
+    runbook_url: RunbookUrl | None = Field(
         None,
         description="Where people read what to do about it.",
         examples=["https://wiki.example.com/digest"],
