@@ -345,11 +345,7 @@ def _explain_excluded(records: ScheduleRecords, version: Version) -> Explanation
         f"did not fire at {when(records.asked, version.tz)}: excluded by exdates of {version.description} "
         f"(generation {version.generation}){then}"
     )
-    facts = {
-        "generation": version.generation,
-        "tz": version.tz,
-        "nearest_after": following and following.at,
-    }
+    facts = {"generation": version.generation, "tz": version.tz, "nearest_after": following and following.at}
     return Explanation("excluded", sentence, facts)
 
 
