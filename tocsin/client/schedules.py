@@ -218,27 +218,29 @@ async def schedule_recurring(  # noqa: PLR0913 - one argument per key of a sched
             runbook_url=runbook_url,
         )
     )
+    return await _put_recurring(connection, spec, replace, if_generation, created_by)
+
+
+async def _put_recurring(
+    connection: Connection, spec: ScheduleSpec, replace: bool, if_generation: int | None, who: str | None
+) -> Scheduled:
     # Reading the time begins the transaction of a connection that is not in autocommit mode, so that
     # the commit stays the decision of the caller.
     now = await schedules_now(connection)
-    await call_function(
-        connection,
-        statement("tocsin.client/check_schedule"),
-        {"name": name, "payload": Jsonb(spec.payload), "action": action},
-    )
-    actor = Actor(created_by or await _session_user(connection), "client", now)
+    parameters = {"name": spec.name, "payload": Jsonb(spec.payload), "action": spec.action}
+    await call_function(connection, statement("tocsin.client/check_schedule"), parameters)
+    actor = Actor(who or await _session_user(connection), "client", now)
     async with connection.transaction():
-        before = await schedules.find_schedule(connection, owner, name)
-        if before is None and if_generation is not None:
-            raise Refused(f"there is no schedule {name!r} of owner {owner!r}")
         put = await schedules.put_schedule(connection, spec, actor, if_generation=if_generation)
+        row = await schedules.find_schedule(connection, spec.owner, spec.name)
+        assert row is not None
         if put.outcome == "changed" and not replace and if_generation is None:
+            what = ", ".join(put.differences)
             raise Refused(
-                f"schedule {name!r} of owner {owner!r} exists with other content ({', '.join(put.differences)})",
+                f"schedule {spec.name!r} of owner {spec.owner!r} "
+                + (f"exists with other content ({what})" if what else "has ended or is paused"),
                 remedy="schedule it with replace=True, or use another name",
             )
-        row = await schedules.find_schedule(connection, owner, name)
-    assert row is not None
     is_same = put.outcome == "unchanged"
     return Scheduled(row["id"], row["status"], row["generation"], _utc(row["fire_at"]), is_same)
 

@@ -98,13 +98,8 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
 
     values: Row = {
         **{"name": name, "at": at, "every": every, "cron": cron, "rrule": rrule, "dtstart": dtstart},
-        **{
-            "tz": tz,
-            "owner": owner,
-            "payload": json_object(payload, "--payload"),
-            "type": type_,
-            "action": action,
-        },
+        **{"tz": tz, "owner": owner, "type": type_, "action": action},
+        "payload": json_object(payload, "--payload"),
         **{"spread": spread, "catch_up": catch_up, "window": window, "grace": grace},
         **{"max_catch_up": max_catch_up, "dst_gap": dst_gap, "dst_fold": dst_fold},
         **{"starts_at": starts_at, "ends_at": ends_at},
