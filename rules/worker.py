@@ -34,6 +34,7 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
+from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
@@ -55,7 +56,8 @@ class Worker:
             self._settings,
             [
                 RecordLane(
-                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()]
+                    self._settings,
+                    [SilenceEnds(), EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

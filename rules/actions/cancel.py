@@ -1,22 +1,25 @@
 """Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
 
 Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
-the steps that were cancelled, with the reason. A timer that fires or an outcome that is committed
+the steps that were cancelled, with the reason. A run that has begun and has a `finally` stays active
+until these steps have ended; they begin in the transaction that cancels the others, once. A cancel
+of such a run ends it at once. A timer that fires or an outcome that is committed
 at the same moment either comes first and is cancelled with the rest, or finds the run cancelled and
 changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
 from rules.actions.audit import audit_run
 from rules.actions.queue import begin_queued
+from rules.actions.run import compile_document
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
-from rules.runbook.states import ACTIVE_STEP, ending_reason
+from rules.runbook.states import ACTIVE_STEP, ending_reason, ending_transition
 from schemas.wire.event import Event
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
@@ -32,6 +35,8 @@ class EndedAlarm(NamedTuple):
 
     alarm_id: UUID
     seq: int
+    transition: str
+    """A run ends if its `ends_with` has it."""
     reason: str
 
 
@@ -58,9 +63,12 @@ class CancelRuns(Writes):
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
         rows = await fetch_all(connection, "rules.actions/cancel_actions", columns)
         self.cancelled, self._steps, queues = [], [], []
-        for id, name, owner, rule, group, correlation_id, event_id, active, reason in rows:
+        finals: list[tuple[UUID, int]] = []
+        for id, name, owner, rule, group, correlation_id, event_id, active, reason, document in rows:
             self.cancelled.append(id)
-            queues.append((rule, group))
+            first_final = None if document is None else compile_document(document).first_final
+            if first_final is None:
+                queues.append((rule, group))
             unfinished = {int(step): entry for step, entry in active.items() if entry["state"] in ACTIVE_STEP}
             for step, entry in sorted((unfinished or {0: {"attempt": 1}}).items()):
                 self._steps.append(
@@ -76,8 +84,25 @@ class CancelRuns(Writes):
                         result={"reason": reason},
                     )
                 )
+            if first_final is not None:
+                finals.append((id, first_final))
+                self._steps.append(
+                    NewStep(
+                        action_id=id,
+                        name=name,
+                        owner=owner,
+                        step=first_final,
+                        attempt=1,
+                        state="due",
+                        correlation_id=correlation_id,
+                        source_event_id=event_id,
+                    )
+                )
         if self.cancelled:
             await self._check_no_timers(connection)
+            if finals:
+                columns = {"ids": [id for id, _ in finals], "steps": [step for _, step in finals]}
+                await connection.execute(statement("rules.actions/begin_finally"), columns)
             self._steps += await begin_queued(connection, queues)
 
     def records_to_append(self) -> NewRecords:
@@ -110,10 +135,20 @@ class CancelRunsOfAlarms(CancelRuns):
         columns = {
             "alarms": [end.alarm_id for end in self._ends],
             "before": [end.seq for end in self._ends],
+            "transitions": [end.transition for end in self._ends],
             "reasons": [end.reason for end in self._ends],
         }
+        without_timers = self._reasons.keys()
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
+        await self._refuse_lost_timers(connection, without_timers - self._reasons.keys())
         await super().write_entities(connection)
+
+    async def _refuse_lost_timers(self, connection: Connection, ids: Set[UUID]) -> None:
+        """`Conflict` if a run goes on whose timers were removed: its `finally` has begun since."""
+        if ids:
+            row = await fetch_one(connection, "rules.actions/has_active_runs", {"ids": list(ids)})
+            if row is not None and row[0]:
+                raise Conflict("a run began its last steps while it was cancelled")
 
 
 class AlarmEnds:
@@ -122,13 +157,18 @@ class AlarmEnds:
 
     async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelRunsOfAlarms:
         ends = [
-            EndedAlarm(event.alarmid, event.seq, reason)
+            EndedAlarm(event.alarmid, event.seq, transition, reason)
             for event in events
-            if event.alarmid is not None and (reason := ending_reason(event.facts())) is not None
+            if event.alarmid is not None
+            and (reason := ending_reason(event.facts())) is not None
+            and (transition := ending_transition(event.facts())) is not None
         ]
         run_ids: list[UUID] = []
         if ends:
-            alarms = {"alarms": [end.alarm_id for end in ends]}
+            alarms = {
+                "alarms": [end.alarm_id for end in ends],
+                "transitions": [end.transition for end in ends],
+            }
             rows = await fetch_all(connection, "rules.actions/find_actions_of_alarms", alarms)
             run_ids = [id for (id,) in rows]
         return CancelRunsOfAlarms(ends, run_ids)

@@ -127,6 +127,7 @@ class StartRuns(Writes):
             "owners": [start.event.owner for start in starts],
             "correlations": [start.event.correlationid for start in starts],
             "alarms": [start.event.alarmid for start in starts],
+            "ends_with": [Jsonb(list(start.match.ends_with)) for start in starts],
             "lineages": [Jsonb(list(start.lineage)) for start in starts],
         }
 

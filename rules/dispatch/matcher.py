@@ -28,6 +28,7 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
 from tocsin.core.errors import InvalidInput
@@ -46,6 +47,11 @@ class Match:
     """The document of the action."""
     policy: ActionRuleDocument | None = None
     """The rule with its groups, overlap and rate limit; None if every match is started."""
+
+    @property
+    def ends_with(self) -> tuple[EndingTransition, ...]:
+        """The transitions of its alarm that cancel a run."""
+        return ENDING_TRANSITIONS if self.policy is None else self.policy.ending_transitions
 
 
 class ActionMatcher:

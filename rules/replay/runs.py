@@ -6,7 +6,7 @@ runs are in memory instead of Postgres, and steps are simulated (`rules.replay.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -23,9 +23,18 @@ from rules.language.cel.steps import TRIGGER_FIELDS
 from rules.replay.log import LogEntry
 from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
-from rules.runbook import AwaitedEvent, EmittedEvent, RunEnd, StepAnswer, WaitTimer, advance
+from rules.runbook import (
+    AwaitedEvent,
+    EmittedEvent,
+    FinallyBegin,
+    RunEnd,
+    StepAnswer,
+    WaitTimer,
+    advance,
+    begin_finally,
+)
 from rules.runbook.effects import Effect
-from rules.runbook.states import ACTIVE, ending_reason, ends_with_alarm
+from rules.runbook.states import ACTIVE, ending_reason, ending_transition, ends_with_alarm
 from tocsin.core.records import NewEvent
 
 Facts = Mapping[str, Any]
@@ -46,6 +55,9 @@ class SimulatedRun:
     active: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     waits: dict[int, EventWait] = field(default_factory=dict)
+    ending: str | None = None
+    """Why the run ends, once its `finally` has begun."""
+    reason: str | None = None
 
     @property
     def next_lineage(self) -> tuple[str, ...]:
@@ -69,6 +81,7 @@ class SimulatedRun:
             event_seq=event["seq"],
             correlation_id=UUID(event["correlation_id"]),
             lineage=self.lineage,
+            ending=self.ending,
             version=1,
             started_at=self.started_at,
             read_at=at,
@@ -89,6 +102,8 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
+    events_after: Callable[[int], Sequence[Facts]]
+    """All events after a seq."""
     record: Callable[[Facts, tuple[str, ...]], None]
     """Record the datapoints of a step, with the lineage of its run."""
 
@@ -111,7 +126,7 @@ class Runs:
             self._active[admission.joins].events.append(event)
             return
         for replaced in admission.replaces:
-            self._end(self._active[replaced], "cancelled", f"replaced by {id}")
+            self._cancel(self._active[replaced], f"replaced by {id}")
         after_seq = self._newest_seqs.get(match.rule, 0)
         self._newest_seqs[match.rule] = event["seq"]
         run = SimulatedRun(id, match, group, admission.state, [event], alarm_id, lineage, at, after_seq)
@@ -133,13 +148,14 @@ class Runs:
             del run.waits[met.wait.step]
             self.targets.met_events[met.event_seq] = event
             self._wake(run, met.wait.step, {"attempt": met.wait.attempt, "met": met.event_seq})
-        reason = ending_reason(event)
+        reason, transition = ending_reason(event), ending_transition(event)
         if reason is None or event.get("alarm_id") is None:
             return
         for run in list(self._active.values()):
             is_started_before = run.alarm_id == event["alarm_id"] and run.events[0]["seq"] < event["seq"]
-            if is_started_before and ends_with_alarm(run.match.rule):
-                self._end(run, "cancelled", reason)
+            ends = ends_with_alarm(run.match.rule) and transition in run.match.ends_with
+            if is_started_before and ends and run.ending is None:
+                self._cancel(run, reason)
 
     def report(self, action: str, step: str | None, report: Facts) -> bool:
         """Report to the newest dispatched step of an action; false if none waits for a report."""
@@ -201,7 +217,7 @@ class Runs:
 
     def _advance(self, run: SimulatedRun, due: DueStep, result: StepResult) -> None:
         step, at = due.node.number, self._hooks.now()
-        after = advance(due.run.program, run.active, step, result.outcome, at, str(run.id))
+        after = advance(due.run.program, run.active, step, result.outcome, at, str(run.id), run.ending)
         run.active = after.active
         run.waits.pop(step, None)
         outcome = type(result.outcome).__name__.lower()
@@ -222,15 +238,25 @@ class Runs:
             self._hooks.scheduler.add(effect.at, EVENT, wake)
         elif isinstance(effect, AwaitedEvent):
             trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
-            run.waits[effect.step] = EventWait(
-                run.id, effect.step, effect.attempt, effect.condition, self._hooks.newest_seq(), trigger
+            wait = EventWait(
+                run.id, effect.step, effect.attempt, effect.condition, int(run.events[0]["seq"]), trigger
             )
+            met = match_waits([wait], self._hooks.events_after(wait.after_seq))
+            if met:
+                entry = {"attempt": effect.attempt, "met": met[0].event_seq}
+                self._hooks.scheduler.add(
+                    self._hooks.now(), EVENT, partial(self._wake, run, effect.step, entry)
+                )
+            else:
+                run.waits[effect.step] = wait._replace(after_seq=self._hooks.newest_seq())
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
             self._hooks.append(effect.event, run.next_lineage)
+        elif isinstance(effect, FinallyBegin):
+            run.ending, run.reason = effect.ending, effect.error
         elif isinstance(effect, RunEnd):
-            self._end(run, effect.state, effect.error)
+            self._end(run, effect.state, effect.error or run.reason)
 
     def _wake(self, run: SimulatedRun, step: int, entry: dict[str, Any]) -> None:
         waiting = run.active.get(str(step), {})
@@ -238,6 +264,19 @@ class Runs:
             return
         run.active[str(step)] = {**waiting, **entry, "state": "due"}
         self._schedule_step(run, step, entry["attempt"])
+
+    def _cancel(self, run: SimulatedRun, reason: str) -> None:
+        """End a run, or begin its `finally`."""
+        begun = None
+        if run.state == "running":
+            begun = begin_finally(run.action_run(self._hooks.now()).program, run.ending, reason)
+        if begun is None:
+            self._end(run, "cancelled", reason)
+            return
+        run.waits, run.active = {}, begun.active
+        run.ending, run.reason = begun.ending, reason
+        for number, entry in begun.active.items():
+            self._schedule_step(run, int(number), entry["attempt"])
 
     def _end(self, run: SimulatedRun, state: str, reason: str | None) -> None:
         run.state, run.waits = state, {}

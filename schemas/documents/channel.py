@@ -47,6 +47,12 @@ class ChannelDocument(StrictModel):
         True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
 
+    tz: str = Field(
+        "UTC",
+        description="IANA timezone of the times in messages.",
+        examples=["Europe/Amsterdam", "America/New_York"],
+    )
+
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:
         present = [key for key in TARGET_KEYS if getattr(self, key) is not None]

@@ -84,6 +84,7 @@ class World:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
+                events_after=lambda seq: self._events[seq:],
                 record=self._record,
             )
         )
