@@ -294,6 +294,25 @@ comment on column tocsin.cdc_report.seq is 'Sequence at which the problem is.';
 comment on column tocsin.cdc_report.since is 'Start of the problem.';
 insert into tocsin.cdc_report default values;
 
+create table tocsin.channel_test (
+    id uuid not null,
+    channel text not null,
+    transition text not null,
+    requested_by text not null,
+    requested_at timestamp with time zone not null default tocsin.instant(),
+    worker text,
+    taken_at timestamp with time zone,
+    state text,
+    result text,
+    constraint channel_test_pkey PRIMARY KEY (id),
+    constraint channel_test_state_check CHECK ((state = ANY (ARRAY['delivered'::text, 'retryable'::text, 'permanent'::text]))),
+    constraint channel_test_transition_check CHECK ((transition = ANY (ARRAY['opened'::text, 'resolved'::text])))
+);
+CREATE INDEX channel_test_new ON tocsin.channel_test USING btree (requested_at) WHERE (taken_at IS NULL);
+CREATE INDEX channel_test_requested ON tocsin.channel_test USING btree (requested_at);
+comment on table tocsin.channel_test is 'Tests of channels. The command line inserts a row and waits for its result. A worker sends the message, with its own secrets and its own network: those of the operator are not involved. Rows older than a day are removed by the next test.';
+comment on column tocsin.channel_test.state is 'Outcome of the delivery, null until it has ended.';
+
 create table tocsin.current_value (
     owner text not null,
     key text not null,
@@ -1763,5 +1782,6 @@ insert into public.tocsin_migration (number, name, checksum) values (9, '0009_he
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
+insert into public.tocsin_migration (number, name, checksum) values (20, '0020_channel_tests', 'fb66f2274e6a6f74b36a05a89c0dc39afa314ce5f0717ba4e0f900726d7299ad');
 
 select tocsin.extend_log();
