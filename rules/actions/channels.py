@@ -1,7 +1,7 @@
 """Reads a channel, and sends a test message through it.
 
-Guarantee: `send_test` delivers like a notification, from this host and with the secrets of this
-process. The message states that it is a test.
+Guarantee: `send_test` delivers like a notification, with the given secrets. The message states that
+it is a test.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rules.delivery.alarm_message import alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
+from rules.delivery.secrets import Secrets
 from schemas.documents.channel import ChannelDocument
 from schemas.error_text import error_text
 from tocsin.core.db import Connection, fetch_all, fetch_one
@@ -46,7 +47,12 @@ async def read_channels(connection: Connection, name: str) -> dict[str, ChannelD
 
 
 async def send_test(
-    egress: Egress, channel: ChannelDocument, transition: MessageKind, now: datetime, who: str
+    egress: Egress,
+    channel: ChannelDocument,
+    transition: MessageKind,
+    now: datetime,
+    who: str,
+    secrets: Secrets | None = None,
 ) -> DeliveryOutcome:
     facts = AlarmFacts(
         rule="test",
@@ -56,4 +62,6 @@ async def send_test(
         message=f"this is a test of the channel {channel.name!r} by {who}: nothing is wrong",
     )
     message = alarm_message(facts, transition, now)
-    return await deliver(egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now)
+    return await deliver(
+        egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now, secrets=secrets
+    )

@@ -78,12 +78,12 @@ def _member_problems(tree: nodes.Template, members: Members) -> Iterable[Templat
         # A loop may use the name for its own variable.
         if known is None or name in assigned or node.attr in known:
             continue
-        near = difflib.get_close_matches(node.attr, known, n=1)
+        near = near_name(node.attr, known)
         if name == "answers":
-            hint = f"did you mean '{near[0]}'?" if near else "no step before this one has this name"
+            hint = f"did you mean '{near}'?" if near else "no step before this one has this name"
             yield problem_at(node.node.lineno, f"unknown answer '{node.attr}', {hint}")
         else:
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known)}"
             yield problem_at(node.node.lineno, f"'{name}' has no '{node.attr}', {hint}")
 
 
