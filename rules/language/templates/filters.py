@@ -136,7 +136,7 @@ def _counted(filter: Callable[..., Any]) -> Callable[..., Any]:
     return counting
 
 
-def _counted_test(test: Callable[..., Any]) -> Callable[..., Any]:
+def _counted_test(test: Any) -> Callable[..., Any]:
     """`reject("in", values)` compares one value with all others: each of them costs."""
     position = 1 if hasattr(test, "jinja_pass_arg") else 0
 
@@ -151,7 +151,7 @@ def _counted_test(test: Callable[..., Any]) -> Callable[..., Any]:
     return counting
 
 
-TESTS: dict[str, Callable[..., Any]] = {name: _counted_test(test) for name, test in TESTS_OF_JINJA.items()}
+TESTS: dict[str, Any] = {name: _counted_test(test) for name, test in TESTS_OF_JINJA.items()}
 FILTERS: dict[str, Callable[..., Any]] = {
     name: _counted(filter)
     for name, filter in {
