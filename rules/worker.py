@@ -34,6 +34,7 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
+from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
@@ -56,7 +57,7 @@ class Worker:
             [
                 RecordLane(
                     self._settings,
-                    [EventAlarms(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()],
+                    [SilenceEnds(), EventAlarms(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

@@ -1,7 +1,7 @@
 """Deletes rows that have outlived the records or datapoints that they belong to, a chunk at a time.
 
 Guarantee:
-- Rows that belong to the log (alarms, runs, lineages, keys of external events, ended schedules,
+- Rows that belong to the log (alarms, silences, runs, lineages, keys of external events, ended schedules,
   versions of documents) are deleted when their last record has left the log. Starts that count
   against a rate limit are deleted when no version of their action_rule is left.
 - Rows that belong to datapoints (a series, the states of rules about it) are deleted when their
@@ -100,6 +100,7 @@ def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEven
 # exists.
 ROW_KINDS = (
     RowKind("alarm", "list_ended_alarms", "delete_alarms", (_BEGINNING, _NO_UUID)),
+    RowKind("silence", "list_ended_silences", "delete_silences", (_BEGINNING, _NO_UUID)),
     RowKind("action", "list_ended_actions", "delete_actions", (_BEGINNING, _NO_UUID)),
     RowKind("event_lineage", "list_lineages", "delete_lineages", (_BEGINNING, _NO_UUID)),
     RowKind("ingest_event", "list_event_keys", "delete_event_keys", (_BEGINNING, "")),

@@ -13,6 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
+from rules.suppression import Suppression, matched_alarm
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -44,11 +46,20 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Al
     events = await list_alarm_events(connection, alarm["id"])
     actions = await list_alarm_runs(connection, alarm["id"])
     timers = await list_alarm_timers(connection, alarm["id"])
-    return explain(alarm, events, actions, timers, now)
+    suppression = None
+    if alarm["state"] == "open":
+        matched = matched_alarm(alarm)
+        suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
+    return explain(alarm, events, actions, timers, now, suppression)
 
 
 def explain(
-    alarm: Row, events: Sequence[Row], actions: Sequence[Row], timers: Sequence[Row], now: datetime
+    alarm: Row,
+    events: Sequence[Row],
+    actions: Sequence[Row],
+    timers: Sequence[Row],
+    now: datetime,
+    suppression: Suppression | None = None,
 ) -> AlarmExplanation:
     payload = alarm["payload"]
     past = [(alarm["since"], f"the condition began{_value_text(payload)}")]
@@ -65,7 +76,11 @@ def explain(
         "threshold": payload.get("threshold"),
         "correlation": str(alarm["correlation_id"]),
     }
-    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}"
+    held = ""
+    if suppression is not None:
+        facts["suppressed_by"] = suppression.key
+        held = f", and its notifications are held by {suppression.reason}"
+    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}{held}"
     message = payload.get("message")
     return AlarmExplanation(
         f"{sentence}: {message}" if message else sentence,

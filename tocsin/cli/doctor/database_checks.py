@@ -29,6 +29,7 @@ from tocsin.cli.doctor.checks import (
     check_worker_problems,
     failed,
 )
+from tocsin.cli.doctor.silence_check import check_silences
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
@@ -64,6 +65,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings += check_failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
     findings += check_worker_problems(await list_worker_problems(connection))
     findings.append(check_dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
+    findings.append(await check_silences(connection, now))
     findings.append(check_held_timers(await read_held_timers(connection)))
     findings.append(check_arrival_gaps(await count_recent_gaps(connection)))
     findings.append(check_retention(await read_prune_report(connection), _ages(settings)))
