@@ -57,7 +57,14 @@ class Worker:
             [
                 RecordLane(
                     self._settings,
-                    [SilenceEnds(), EventAlarms(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()],
+                    [
+                        SilenceEnds(),
+                        EventAlarms(),
+                        Dispatcher(),
+                        EventWaits(),
+                        AlarmTransitions(),
+                        QueueBackstop(),
+                    ],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

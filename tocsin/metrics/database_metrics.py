@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import PublisherReport, read_report
+from rules.alarms.notifications import STATES as NOTIFICATION_STATES
 from rules.lanes.status import PartitionStatus, count_recent_gaps, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from rules.suppression import SUPPRESSION_KINDS, Suppression
-from rules.suppression.reader import Suppressions
+from rules.suppression.reader import SuppressionReader
 from rules.suppression.silence_store import read_silences
 from schemas.values.severities import level_name, severities
 from timers.working_set import database_now
@@ -115,6 +116,17 @@ class DatabaseMetrics:
             "runs that are active, and dead runs that were not retried; at most 100,000",
             "state",
         )
+        self.notifications = metrics.gauge(
+            "tocsin_notifications",
+            "notifications of open alarms, and those that were given up (failed); at most 100,000",
+            "state",
+        )
+        self.failing = metrics.gauge(
+            "tocsin_notifications_failing", "notifications whose last delivery failed; they are retried"
+        )
+        self.failing_s = metrics.gauge(
+            "tocsin_notifications_failing_seconds", "how long the oldest of them has failed"
+        )
         self.stale = metrics.gauge("tocsin_series_stale", "stale series; at most 100,000")
 
     def set_timers(
@@ -165,6 +177,13 @@ class DatabaseMetrics:
             self.suppressed.set(counts[kind], kind)
         self.silences.set(silences)
 
+    def set_notifications(self, rows: Sequence[tuple[str, int, float]]) -> None:
+        counts = {state: count for state, count, _ in rows}
+        for state in NOTIFICATION_STATES:
+            self.notifications.set(counts.get(state, 0), state)
+        self.failing.set(counts.get("failing", 0))
+        self.failing_s.set(max((float(waited_s) for _, _, waited_s in rows), default=0.0))
+
 
 async def set_session_timeout(connection: Connection) -> None:
     """Bound the time of each statement, so that reading metrics never keeps the server busy for long."""
@@ -189,11 +208,12 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     stale = await fetch_value(connection, "tocsin.metrics/count_stale")
     metrics.set_counts(dict(alarms), dict(actions), stale)
     await _read_suppressions(connection, metrics)
+    metrics.set_notifications(await fetch_all(connection, "tocsin.metrics/count_notifications"))
     return metrics.metrics
 
 
 async def _read_suppressions(connection: Connection, metrics: DatabaseMetrics) -> None:
-    suppressions = await Suppressions().of_open(connection, await database_now(connection), _MAX_MATCHED)
+    suppressions = await SuppressionReader().of_open(connection, await database_now(connection), _MAX_MATCHED)
     metrics.set_suppressed(suppressions.values(), len(await read_silences(connection)))
 
 

@@ -93,7 +93,7 @@ async def _alarms(
     states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
     from rules.alarms.queries import list_alarms
-    from rules.suppression.reader import Suppressions
+    from rules.suppression.reader import SuppressionReader
     from schemas.values.severities import level, level_name
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -104,7 +104,7 @@ async def _alarms(
             connection, states=states, rule=rule, owner=owner, min_severity=lowest, limit=limit
         )
         now = await database_now(connection)
-        suppressions = await Suppressions().of_open(connection, now) if rows else {}
+        suppressions = await SuppressionReader().of_open(connection, now) if rows else {}
     for row in rows:
         suppression = suppressions.get(row["id"])
         row |= {"severity": level_name(row["severity"]), "level": row["severity"]}
