@@ -14,14 +14,16 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid5
 
+from rules.dispatch.suppression_ends import REMIND
 from rules.documents.load.recurrences import recurrence_of
-from rules.documents.rule_book import RuleSet
 from rules.language.cel import compile_matcher
+from rules.replay.runs import Runs
 from rules.replay.scheduler import SILENCE, Scheduler
-from rules.suppression import Inhibit, MatchedAlarm, Silence, Suppression, matched_alarm, suppressed_by
-from rules.suppression.reader import compile_inhibits
+from rules.suppression import Inhibit, Silence, Suppression, matched_alarm, suppressed_by
+from rules.suppression.suppression import Inhibition
 from rules.suppression.windows import counts_from_creation, next_window
 from schemas.documents import MaintenanceDocument
+from schemas.wire.alarm_events import event_type
 from schemas.wire.silence_events import (
     SILENCE_ENDED,
     SILENCE_OWNER,
@@ -29,6 +31,7 @@ from schemas.wire.silence_events import (
     check_silence,
     silence_added_event,
     silence_ended_event,
+    silence_of_payload,
     silence_payload,
 )
 from timers.recurrence import Recurrence
@@ -45,14 +48,14 @@ class SimulatedSilences:
 
     def __init__(
         self,
-        rules: RuleSet,
+        inhibits: tuple[Inhibit, ...],
         scheduler: Scheduler,
         now: Callable[[], datetime],
         append: Callable[[NewEvent], None],
         open_alarms: Callable[[], Iterable[Facts]],
     ) -> None:
         """`open_alarms` returns the facts about the open alarms."""
-        self.inhibits: tuple[Inhibit, ...] = compile_inhibits(rules)
+        self.inhibits = inhibits
         self._scheduler = scheduler
         self._now = now
         self._append = append
@@ -66,6 +69,10 @@ class SimulatedSilences:
             recurrence = recurrence_of(document, anchor=start, hash_id=document.name)
             after = start if counts_from_creation(document) else None
             self._begin_window(document, recurrence, after)
+
+    def put(self, silence: Silence) -> None:
+        """Put a silence that was recorded: its events are in the recording."""
+        self._active[silence.id] = silence
 
     def add(self, where: str, lasts: timedelta, reason: str, who: str) -> None:
         compile_matcher(where)
@@ -87,30 +94,31 @@ class SimulatedSilences:
     def suppressions(self, alarms: Sequence[Facts]) -> dict[str, Suppression]:
         """The suppressions of those of the alarms that are not resolved, by their ids."""
         others = [matched_alarm(alarm) for alarm in self._open_alarms()] if self.inhibits else []
+        inhibition = Inhibition(self.inhibits, others)
         found: dict[str, Suppression] = {}
         for alarm in alarms:
             if alarm["state"] != "resolved":
                 matched = matched_alarm(alarm)
                 silences = self._active.values()
-                suppression = suppressed_by(matched, silences, self.inhibits, others, self._now())
+                suppression = suppressed_by(matched, silences, self.inhibits, inhibition, self._now())
                 if suppression is not None:
                     found[alarm["id"]] = suppression
         return found
+
+    def release(self, event: Facts, runs: Runs) -> None:
+        """Wake what an event releases, as `rules.dispatch` does in the record lane."""
+        if event["type"] == SILENCE_ENDED and event["owner"] == SILENCE_OWNER:
+            silence = silence_of_payload(event["payload"])
+            if silence.starts_at <= event["ts"]:
+                runs.wake(self.muted_by(silence), event, REMIND)
+        elif event["type"] == event_type("resolved") and event.get("alarm_id") is not None:
+            runs.wake_held(f"alarm:{event['alarm_id']}", event, REMIND)
 
     def muted_by(self, silence: SilenceFacts) -> set[UUID]:
         """The open alarms that an ended silence has matched."""
         matcher = compile_matcher(silence.matcher)
         alarms = (matched_alarm(alarm) for alarm in self._open_alarms())
         return {alarm.id for alarm in alarms if matcher.matches(alarm.fields)}
-
-    def inhibited_by(self, source: MatchedAlarm) -> set[UUID]:
-        """The open alarms that an alarm which has resolved has inhibited."""
-        if not self.inhibits:
-            return set()
-        alarms = (matched_alarm(alarm) for alarm in self._open_alarms())
-        return {
-            alarm.id for alarm in alarms if any(inhibit.inhibits(source, alarm) for inhibit in self.inhibits)
-        }
 
     def _begin(self, silence: Silence, *, origin: Any = "caused") -> None:
         self._active[silence.id] = silence

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from rules.delivery.egress import Egress
 from rules.delivery.secret_store import SecretStore
 from rules.delivery.secrets import Secrets
+from rules.suppression.reader import SuppressionReader
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -36,6 +37,8 @@ class StepContext:
     egress: Egress
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""
+
+    suppressions: SuppressionReader = field(default_factory=SuppressionReader)
 
     def secrets(self, channel: str = "") -> Secrets:
         """The secrets for one delivery. `channel` is empty for a step with a target of its own."""

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from rules.actions.channels import read_channels
-from rules.actions.hold import Suppressions, held_by, read_suppressions
+from rules.actions.hold import Suppressions, check_at, held_by, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
@@ -56,7 +56,7 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
     alarms = step.facts.alarms
     async with context.open_session() as connection:
         channels = await read_channels(connection, notify.channel)
-        suppressions = await read_suppressions(connection, alarms, now)
+        suppressions = await read_suppressions(context.suppressions, connection, alarms, now)
         event = None
         if notify.group_wait is None and alarms:
             event = await read_event(connection, alarms[0]["newest_seq"])
@@ -167,11 +167,13 @@ class Notification:
             answer = {**self._answer, "reason": end.reason}
             return Rested(queue.to_json(), seq, answer=answer, end=state, error=error, event=self._event)
         held = [self._suppressions[member.id] for member in self.members if member.id in self._suppressions]
-        reason = {"reason": held_by(held).reason} if held and end.rest == "held" else {}
+        reason = {"reason": held_by(held, self._now).reason} if held and end.rest == "held" else {}
+        ends = [] if end.until is None else [end.until]
+        ends += [check_at(held, self._now)] if held else []
         return Rested(
             queue.to_json(),
             seq,
-            until=end.until,
+            until=min(ends, default=None),
             rest=end.rest,
             held_by=end.held_by,
             answer={**self._answer, "rest": end.rest, **reason},

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from rules.actions.hold import suppressions_of
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
@@ -34,7 +33,9 @@ from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
 from rules.replay.runs import Facts, Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
-from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
+from rules.replay.silences import SimulatedSilences
+from rules.suppression.reader import compile_inhibits
+from schemas.documents import ChannelDocument, DatapointTypeDocument, MaintenanceDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
 from schemas.wire.event_facts import event_facts
@@ -86,10 +87,15 @@ class World:
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
                 record=self._record,
-                suppressions=lambda alarms: suppressions_of(alarms, self.now),
+                suppressions=lambda alarms: self._silences.suppressions(alarms),
             )
         )
+        self._silences = SimulatedSilences(
+            compile_inhibits(rules), self._scheduler, lambda: self.now, self.append, self._open_alarms
+        )
         self._runs.targets.channels = rules.of(ChannelDocument)
+        for maintenance in rules.of(MaintenanceDocument).values():
+            self._silences.begin_maintenance(maintenance, start)
         for schedule in rules.of(ScheduleDocument).values():
             if schedule.enabled:
                 self._arm(schedule, recurrence_of(schedule, anchor=start, hash_id=schedule.name), start)
@@ -176,6 +182,12 @@ class World:
     def unsnooze(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
         self._operator.unsnooze(rule, owner, who)
 
+    def silence(self, where: str, lasts: timedelta, reason: str = "", who: str = _OPERATOR) -> None:
+        self._silences.add(where, lasts, reason, who)
+
+    def expire(self, where: str, who: str = _OPERATOR) -> None:
+        self._silences.expire(where, who)
+
     def fail(self, action: str, step: str | None = None, times: int = 1, error: str = "it failed") -> None:
         self._runs.targets.failures.append(Failure(action, step, times, error))
 
@@ -216,6 +228,10 @@ class World:
         for match in self._matcher.match(facts):
             self._runs.start(match, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
+        self._silences.release(facts, self._runs)
+
+    def _open_alarms(self) -> list[Facts]:
+        return [alarm_facts(record, self.now) for record in self.alarms if record.state == "open"]
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
         occurrence = recurrence.next_after(after)
