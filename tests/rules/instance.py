@@ -23,8 +23,10 @@ from rules.alarms.queries import find_alarm
 from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
+from rules.dispatch.suppression_ends import SuppressionEnds
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
+from rules.suppression.window_lane import SilenceEnds
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
 from tests.rules.actions.performed_steps import step_context
@@ -46,7 +48,17 @@ class Instance:
         self.clock = VirtualClock(START)
         self.context = step_context(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()])
+        self._lane = RecordLane(
+            settings,
+            [
+                SilenceEnds(),
+                Dispatcher(),
+                EventWaits(),
+                AlarmTransitions(),
+                SuppressionEnds(),
+                QueueBackstop(),
+            ],
+        )
         self._subjects = settings.subjects
         self._read = 0
         self._performed = 0
