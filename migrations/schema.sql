@@ -42,7 +42,8 @@ create type tocsin.member_observation_input as (
     subject text,
     severity smallint,
     since timestamp with time zone,
-    keys text[]
+    keys text[],
+    instance text
 );
 comment on type tocsin.member_observation_input is 'An observation about a member of a system; the columns of tocsin.member_observation without the id.';
 
@@ -117,6 +118,9 @@ create table tocsin.action (
     version bigint not null default 1,
     held_by text[],
     failing_since timestamp with time zone,
+    ends_with text[] not null default '{resolved,acknowledged}'::text[],
+    ending text,
+    constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
@@ -143,6 +147,8 @@ comment on column tocsin.action.lineage is 'The action_rules that led to this ru
 comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
 comment on column tocsin.action.held_by is 'What holds a step of the run: snooze, silence:<id>, alarm:<id of the inhibiting alarm>.';
 comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
+comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
+comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -198,11 +204,15 @@ create table tocsin.action_wait (
     attempt integer not null,
     condition text not null,
     after_seq bigint not null,
+    since_seq bigint not null default 0,
+    is_new boolean not null default true,
     constraint action_wait_pkey PRIMARY KEY (action_id, step)
 );
 comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
 comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
-comment on column tocsin.action_wait.after_seq is 'Only events after this seq count.';
+comment on column tocsin.action_wait.after_seq is 'Newest seq when the step began. The record lane matches later events as it reads them.';
+comment on column tocsin.action_wait.since_seq is 'Seq of the event that started the run. Events after it count.';
+comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from since_seq to after_seq.';
 
 create table tocsin.alarm (
     id uuid not null,
@@ -223,18 +233,21 @@ create table tocsin.alarm (
     snoozed_until timestamp with time zone,
     snoozed_by text,
     version bigint not null default 1,
+    instance text not null default ''::text,
+    constraint alarm_instance_check CHECK ((length(instance) <= 512)),
     constraint alarm_pkey PRIMARY KEY (id),
     constraint alarm_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'open'::text, 'resolved'::text])))
 ) with (fillfactor=70);
-CREATE UNIQUE INDEX alarm_active ON tocsin.alarm USING btree (event_rule, owner) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]));
+CREATE UNIQUE INDEX alarm_active ON tocsin.alarm USING btree (event_rule, owner, instance) WHERE (state = ANY (ARRAY['pending'::text, 'open'::text]));
 CREATE INDEX alarm_active_owner ON tocsin.alarm USING btree (owner) WHERE (state <> 'resolved'::text);
 CREATE INDEX alarm_ended ON tocsin.alarm USING btree (resolved_at, id) WHERE (state = 'resolved'::text);
 CREATE INDEX alarm_newest ON tocsin.alarm USING btree (since DESC);
-comment on table tocsin.alarm is 'Alarms of event_rules. Written by workers, by the clock when a sustain fires, by an apply, and by operators who acknowledge or snooze; neither of these changes the state.';
+comment on table tocsin.alarm is 'Alarms of event_rules. Written by workers, by the clock when a sustain fires, by an apply, and by operators who acknowledge, snooze or resolve.';
 comment on column tocsin.alarm.since is 'When the condition began to hold.';
 comment on column tocsin.alarm.opened_at is 'When the condition had held for long enough; null while pending.';
 comment on column tocsin.alarm.source_event_id is 'Event that made the condition hold, if it was an event.';
 comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
+comment on column tocsin.alarm.instance is 'As in tocsin.rule_state.';
 
 create table tocsin.arrival_gap (
     partition integer not null,
@@ -318,7 +331,7 @@ create table tocsin.current_value (
     handled_stale_since timestamp with time zone,
     version bigint not null default 1,
     constraint current_value_freshness_check CHECK ((freshness = ANY (ARRAY['fresh'::text, 'stale'::text]))),
-    constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint current_value_key_check CHECK (((length(key) >= 1) AND (length(key) <= 512))),
     constraint current_value_owner_check CHECK ((length(owner) <= 128)),
     constraint current_value_pkey PRIMARY KEY (owner, key)
 ) with (fillfactor=70);
@@ -359,7 +372,7 @@ create table tocsin.datapoint_calculated (
     payload jsonb not null,
     correlation_id uuid not null,
     epoch bigint,
-    constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
+    constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 512))),
     constraint datapoint_calculated_kind_check CHECK ((kind = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text]))),
     constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128)),
     constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
@@ -580,10 +593,12 @@ create table tocsin.member_alarm (
     severity smallint not null,
     since timestamp with time zone not null,
     keys text[] not null,
-    constraint member_alarm_pkey PRIMARY KEY (owner, rule)
+    instance text not null default ''::text,
+    constraint member_alarm_pkey PRIMARY KEY (owner, rule, instance)
 ) with (fillfactor=70);
 comment on table tocsin.member_alarm is 'Open alarms of the owners of members, as of the observations that health was computed from. Written as tocsin.member_series.';
 comment on column tocsin.member_alarm.keys is 'Keys of the series that keep the alarm open.';
+comment on column tocsin.member_alarm.instance is 'As in tocsin.rule_state.';
 
 create table tocsin.member_observation (
     id bigint not null generated always as identity,
@@ -594,6 +609,7 @@ create table tocsin.member_observation (
     severity smallint,
     since timestamp with time zone,
     keys text[] not null default '{}'::text[],
+    instance text not null default ''::text,
     constraint member_observation_pkey PRIMARY KEY (id),
     constraint member_observation_what_check CHECK ((what = ANY (ARRAY['fresh'::text, 'stale'::text, 'alarm'::text])))
 );
@@ -602,6 +618,7 @@ comment on column tocsin.member_observation.at is 'Instant of the change. Health
 comment on column tocsin.member_observation.what is 'fresh or stale: a series changed; alarm: an alarm opened, changed or resolved.';
 comment on column tocsin.member_observation.subject is 'Key of the series, or name of the event_rule of the alarm.';
 comment on column tocsin.member_observation.keys is 'Keys of the series that keep the alarm open; empty if the alarm is not open.';
+comment on column tocsin.member_observation.instance is 'Instance of the alarm; empty if the observation is about a series.';
 
 create table tocsin.member_series (
     owner text not null,
@@ -658,10 +675,14 @@ create table tocsin.rule_state (
     alarm_id uuid,
     state jsonb not null default '{}'::jsonb,
     version bigint not null default 1,
+    instance text not null default ''::text,
+    recheck_at timestamp with time zone,
+    constraint rule_state_instance_check CHECK ((length(instance) <= 512)),
     constraint rule_state_phase_check CHECK ((phase = ANY (ARRAY['ok'::text, 'pending'::text, 'open'::text, 'clearing'::text]))),
-    constraint rule_state_pkey PRIMARY KEY (event_rule, owner)
+    constraint rule_state_pkey PRIMARY KEY (event_rule, owner, instance)
 ) with (fillfactor=70);
-comment on table tocsin.rule_state is 'State of each event_rule for each owner. Written by workers, by the clock when a sustain fires, and by an apply.';
+CREATE INDEX rule_state_recheck ON tocsin.rule_state USING btree (lane, partition, recheck_at) WHERE (recheck_at IS NOT NULL);
+comment on table tocsin.rule_state is 'State of each event_rule for each owner and instance. Written by workers, by the clock when a sustain fires, by an apply, and by an operator who resolves an alarm.';
 comment on column tocsin.rule_state.event_rule is 'Name of the event_rule; stale:<type> for the rule that a datapoint_type implies.';
 comment on column tocsin.rule_state.lane is 'Lane whose inputs the rule evaluates.';
 comment on column tocsin.rule_state.partition is 'Partition of that lane that the owner belongs to.';
@@ -669,6 +690,8 @@ comment on column tocsin.rule_state.phase is 'pending: the condition holds, but 
 comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.';
 comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: firing_series holds the series that fire, tracks the previous values of rules that look back.';
 comment on column tocsin.rule_state.version is 'Raised by every change, to detect a concurrent one.';
+comment on column tocsin.rule_state.instance is 'What the rule has an alarm of its own for: the key of a series, or the values of `per` as JSON. Empty: the owner as a whole.';
+comment on column tocsin.rule_state.recheck_at is 'When the state changes although nothing arrives: values leave a window. The worker that moves the watermark beyond it evaluates the rule.';
 
 create table tocsin.rule_version (
     kind text not null,
@@ -827,7 +850,7 @@ create table tocsin.timer (
     identity text,
     identity_at timestamp with time zone,
     constraint timer_fire_at_check CHECK (((fire_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (fire_at <= '9999-12-30 00:00:00+00'::timestamp with time zone))),
-    constraint timer_key_check CHECK ((length(key) <= 256)),
+    constraint timer_key_check CHECK ((length(key) <= 512)),
     constraint timer_kind_check CHECK ((kind = ANY (ARRAY['schedule-tick'::text, 'for-sustain'::text, 'runbook-wait'::text, 'watchdog'::text]))),
     constraint timer_nominal_at_check CHECK (((nominal_at >= '0001-01-03 00:00:00+00'::timestamp with time zone) AND (nominal_at <= '9999-12-30 00:00:00+00'::timestamp with time zone))),
     constraint timer_pkey PRIMARY KEY (kind, ref, key),
@@ -1428,9 +1451,9 @@ CREATE OR REPLACE FUNCTION tocsin.record_observations(events tocsin.event_input[
 AS $function$
 begin
     if observations is not null then
-        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
-        select o.owner, o.at, o.what, o.subject, o.severity, o.since, coalesce(o.keys, '{}')
-        from unnest(observations) with ordinality as o (owner, at, what, subject, severity, since, keys, position)
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys, instance)
+        select o.owner, o.at, o.what, o.subject, o.severity, o.since, coalesce(o.keys, '{}'), coalesce(o.instance, '')
+        from unnest(observations) with ordinality as o (owner, at, what, subject, severity, since, keys, instance, position)
         where exists (select from tocsin.system_member m where m.owner = o.owner)
         order by o.position;
         return;
@@ -1448,11 +1471,12 @@ begin
     if exists (select from (select unnest(events) as e) g
                where (g.e).alarm_id is not null
                  and (select true from tocsin.system_member m where m.owner = (g.e).owner limit 1)) then
-        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys)
+        insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys, instance)
         select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
                case when e.type = 'alarm-opened' then
                    array(select v.key from jsonb_each(s.state -> 'firing_series') v where v.value ->> 'clear_due_at' is null)
-               else '{}' end
+               else '{}' end,
+               a.instance
         from (
             select g.*
             from unnest(events) with ordinality as g (id, ts, origin, type, schedule, rule, action, owner, fire_at, alarm_id,
@@ -1461,8 +1485,9 @@ begin
               and exists (select from tocsin.system_member m where m.owner = g.owner)
             offset 0
         ) e
-        join tocsin.rule_state s on s.event_rule = e.rule and s.owner = e.owner and s.lane = 'data'
         join tocsin.alarm a on a.id = e.alarm_id
+        join tocsin.rule_state s
+            on s.event_rule = e.rule and s.owner = e.owner and s.instance = a.instance and s.lane = 'data'
         order by e.position;
     end if;
 end
@@ -1753,7 +1778,7 @@ UNION ALL
     p.partition
    FROM (((tocsin.timer t
      JOIN tocsin.alarm a ON ((a.id = (t.ref)::uuid)))
-     JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner))))
+     JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner) AND (s.instance = a.instance))))
      JOIN tocsin.lane_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
   WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)));
 comment on view tocsin.held_timer is 'Timers that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
@@ -1800,7 +1825,9 @@ insert into public.tocsin_migration (number, name, checksum) values (9, '0009_he
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
+insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'a927fe5af3c4189da8b78f1d3928f397e4c0694f861e73769777012e456b98c7');
 insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
+insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '3aae22445168c51f48df7163576cf67d588a582ac1092fcf4bdf049ca0015e9a');
 
 select tocsin.extend_log();

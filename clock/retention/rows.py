@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from clock.time_source import steady_s
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying
+from tocsin.core.instant import instant_text
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
@@ -90,7 +91,7 @@ def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEven
         payload = {
             "count": len(series),
             "keys": [key for _, key, _ in series[:_KEYS_SHOWN]],
-            "last_arrival": max(arrived_at for _, _, arrived_at in series).isoformat(),
+            "last_arrival": instant_text(max(arrived_at for _, _, arrived_at in series)),
         }
         events.append(NewEvent(now, "derived", "series-forgotten", payload, owner=owner))
     return events
@@ -111,7 +112,7 @@ ROW_KINDS = (
     RowKind("arrival_gap", "list_old_gaps", "delete_gaps", (_BEGINNING, "0")),
     RowKind("action_limit", "list_old_limits", "delete_limits", ("",)),
     RowKind("current_value", "list_old_series", "delete_series", ("", ""), _forgotten_series_events),
-    RowKind("rule_state", "list_old_states", "delete_states", ("", "")),
+    RowKind("rule_state", "list_old_states", "delete_states", ("", "", "")),
 )
 
 

@@ -1,7 +1,9 @@
 """Cancels runs: for an operator, for alarms that end, for a newer run that replaces them.
 
 Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
-the steps that were cancelled, with the reason. A timer that fires or an outcome that is committed
+the steps that were cancelled, with the reason. A run that has begun and has a `finally` stays active
+until these steps have ended; they begin in the transaction that cancels the others, once. A cancel
+of such a run ends it at once. A timer that fires or an outcome that is committed
 at the same moment either comes first and is cancelled with the rest, or finds the run cancelled and
 changes nothing.
 """
@@ -14,6 +16,7 @@ from uuid import UUID
 
 from rules.actions.audit import audit_run
 from rules.actions.queue import begin_queued
+from rules.actions.run import compile_document
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
 from rules.runbook.states import ACTIVE_STEP
@@ -31,6 +34,8 @@ class EndedAlarm(NamedTuple):
 
     alarm_id: UUID
     seq: int
+    transition: str
+    """A run ends if its `ends_with` has it."""
     reason: str
 
 
@@ -57,9 +62,12 @@ class CancelRuns(Writes):
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
         rows = await fetch_all(connection, "rules.actions/cancel_actions", columns)
         self.cancelled, self._steps, queues = [], [], []
-        for id, name, owner, rule, group, correlation_id, event_id, active, reason in rows:
+        finals: list[tuple[UUID, int]] = []
+        for id, name, owner, rule, group, correlation_id, event_id, active, reason, document in rows:
             self.cancelled.append(id)
-            queues.append((rule, group))
+            first_final = None if document is None else compile_document(document).first_final
+            if first_final is None:
+                queues.append((rule, group))
             unfinished = {int(step): entry for step, entry in active.items() if entry["state"] in ACTIVE_STEP}
             for step, entry in sorted((unfinished or {0: {"attempt": 1}}).items()):
                 self._steps.append(
@@ -75,8 +83,25 @@ class CancelRuns(Writes):
                         result={"reason": reason},
                     )
                 )
+            if first_final is not None:
+                finals.append((id, first_final))
+                self._steps.append(
+                    NewStep(
+                        action_id=id,
+                        name=name,
+                        owner=owner,
+                        step=first_final,
+                        attempt=1,
+                        state="due",
+                        correlation_id=correlation_id,
+                        source_event_id=event_id,
+                    )
+                )
         if self.cancelled:
             await self._check_no_timers(connection)
+            if finals:
+                columns = {"ids": [id for id, _ in finals], "steps": [step for _, step in finals]}
+                await connection.execute(statement("rules.actions/begin_finally"), columns)
             self._steps += await begin_queued(connection, queues)
 
     def records_to_append(self) -> NewRecords:
@@ -113,6 +138,7 @@ class CancelRunsOfAlarms(CancelRuns):
         columns = {
             "alarms": [end.alarm_id for end in self._ends],
             "before": [end.seq for end in self._ends],
+            "transitions": [end.transition for end in self._ends],
             "reasons": [end.reason for end in self._ends],
         }
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))

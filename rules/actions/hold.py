@@ -19,7 +19,7 @@ from typing import Any
 from rules.actions.run import RunFacts
 from rules.runbook import Held
 from rules.suppression import Suppression, matched_alarm
-from rules.suppression.reader import SuppressionReader
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 
@@ -29,16 +29,18 @@ _HELD_TYPES = (event_type("opened"), "alarm-changed", event_type("snooze-ended")
 _AFTER_EVENT = timedelta(minutes=1)
 _LONGEST_HOLD = timedelta(hours=1)
 
-Suppressions = Mapping[str, Suppression]
+SuppressionsById = Mapping[str, Suppression]
 """What suppresses alarms, by their ids."""
 
 
 async def read_suppressions(
-    reader: SuppressionReader, connection: Connection, alarms: Sequence[Mapping[str, Any]], now: datetime
-) -> Suppressions:
+    connection: Connection, reader: Suppressions, alarms: Sequence[Mapping[str, Any]], now: datetime
+) -> SuppressionsById:
     """The suppressions of those of the alarms that are not resolved."""
     unresolved = [matched_alarm(alarm) for alarm in alarms if alarm["state"] != "resolved"]
-    found = await reader.of(connection, unresolved, now) if unresolved else {}
+    if not unresolved:
+        return {}
+    found = await reader.of(connection, unresolved, now)
     return {str(id): suppression for id, suppression in found.items()}
 
 
@@ -47,7 +49,7 @@ def is_holdable(facts: RunFacts) -> bool:
     return bool(facts.alarms) and facts.event.get("type") in _HELD_TYPES
 
 
-def held(facts: RunFacts, suppressions: Suppressions, now: datetime) -> Held | None:
+def held(facts: RunFacts, suppressions: SuppressionsById, now: datetime) -> Held | None:
     """The outcome of a step of an action; None if it is performed."""
     unresolved = [alarm["id"] for alarm in facts.alarms if alarm["state"] != "resolved"]
     if not unresolved or any(id not in suppressions for id in unresolved):

@@ -187,7 +187,7 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
             return await commit_outcome(connection, run, due.step, Failed(str(error), permanent=True))
         if node.kind != "notify" and is_holdable(facts):
             now = run.read_at
-            suppressions = await read_suppressions(context.suppressions, connection, facts.alarms, now)
+            suppressions = await read_suppressions(connection, context.suppressions, facts.alarms, now)
             hold = held(facts, suppressions, now)
             if hold is not None:
                 return await commit_outcome(connection, run, due.step, hold)

@@ -47,6 +47,8 @@ class ActionRun:
     event_seq: int
     correlation_id: UUID
     lineage: tuple[str, ...]
+    ending: str | None
+    """Why the run ends, once its `finally` has begun: `ended` or `cancelled`."""
     version: int
     started_at: datetime
     read_at: datetime
@@ -56,7 +58,7 @@ class ActionRun:
     def program(self) -> Program:
         """The compiled runbook. Raises `ValidationError` or `InvalidInput` for a document that this
         version of Tocsin cannot read."""
-        return _compile(json.dumps(self.document, sort_keys=True))
+        return compile_document(self.document)
 
     @property
     def next_lineage(self) -> tuple[str, ...]:
@@ -98,6 +100,10 @@ class RunFacts:
     """The alarm of that event."""
     alarms: tuple[Mapping[str, Any], ...] = ()
     """The alarms of all events, each as it is now."""
+
+
+def compile_document(document: Mapping[str, Any]) -> Program:
+    return _compile(json.dumps(document, sort_keys=True))
 
 
 @lru_cache(maxsize=1_024)

@@ -15,7 +15,7 @@ from typing import Any
 from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
 from rules.suppression import Suppression, matched_alarm
-from rules.suppression.reader import SuppressionReader
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -51,8 +51,8 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Al
     suppression = None
     if alarm["state"] == "open":
         matched = matched_alarm(alarm)
-        suppression = (await SuppressionReader().of(connection, [matched], now)).get(matched.id)
-    return explain(alarm, events, actions, timers, now, notifications, suppression)
+        suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
+    return explain(alarm, events, actions, timers, now, suppression, notifications)
 
 
 def explain(
@@ -61,8 +61,8 @@ def explain(
     actions: Sequence[Row],
     timers: Sequence[Row],
     now: datetime,
-    notifications: Sequence[Row] = (),
     suppression: Suppression | None = None,
+    notifications: Sequence[Row] = (),
 ) -> AlarmExplanation:
     payload = alarm["payload"]
     past = [(alarm["since"], f"the condition began{_value_text(payload)}")]
@@ -75,6 +75,7 @@ def explain(
         "alarm": str(alarm["id"]),
         "rule": alarm["event_rule"],
         "owner": alarm["owner"],
+        "instance": alarm["instance"],
         "state": alarm["state"],
         "since": instant_text(alarm["since"]),
         "threshold": payload.get("threshold"),

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, read_states
+from rules.alarms.batch_writes import AlarmBatch, StateKey, read_states, state_key
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
 from rules.alarms.staleness import (
     NO_GAPS,
@@ -208,7 +208,7 @@ async def _evaluate(
     for number, input in enumerate(timeline):
         lineage = lineages.get(input.seq, ()) if lineages and isinstance(input, Arrival) else ()
         for rule in rules.for_key(input.key):
-            alarms.apply_input(rule, input.owner, input, lineage=lineage)
+            alarms.apply_input(rule, input, lineage=lineage)
         if number % _INPUTS_PER_SLICE == 0:
             await asyncio.sleep(0)  # Lets transactions of other partitions continue.
 
@@ -264,13 +264,13 @@ def _watermark(input: SeriesInput) -> OwnerWatermark:
     return input
 
 
-def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[RuleAndOwner]:
-    return ((rule.name, input.owner) for input in timeline for rule in rules.for_key(input.key))
+def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[StateKey]:
+    return (state_key(rule, input) for input in timeline for rule in rules.for_key(input.key))
 
 
 async def _read_sustained(
     connection: Connection, inputs: Sequence[SeriesInput], members: Members
-) -> dict[RuleAndOwner, datetime]:
+) -> dict[StateKey, datetime]:
     """The subjects whose sustains the watermarks decide, for owners of members only.
 
     For other owners it makes no difference which process handles a sustain, and when.
@@ -283,7 +283,7 @@ async def _read_sustained(
     if not until:
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_sustained_subjects", {"owners": sorted(until)})
-    return {(rule, owner): until[owner] for rule, owner in rows}
+    return {(rule, owner, instance): until[owner] for rule, owner, instance in rows}
 
 
 async def _read_gaps(

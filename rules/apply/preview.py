@@ -60,7 +60,7 @@ async def preview(connection: Connection, loaded: LoadedDocuments, now: datetime
     changes = impact_of(stored, plan).state_changes
     alarms: list[AlarmEnd] = []
     async for states in read_alarm_states(connection, changes, watermarks):
-        for (rule, _), state in states.items():
+        for (rule, *_), state in states.items():
             end = _alarm_end(state, changes[rule], now)
             if end is not None:
                 alarms.append(end)

@@ -2,8 +2,8 @@
 
 Guarantee: an alarm that resolves or is acknowledged cancels a run of an action when all alarms of that
 run have ended. A notification run is woken instead: it sends the current state, and ends by itself. The
-end of a snooze, or of an inhibition, wakes the steps that it held. All of it commits with the position
-of the lane.
+end of a snooze, of a silence or of an inhibition wakes the steps that it held, and the notifications of
+open alarms that it matched. All of it commits with the position of the lane.
 
 Why by alarm: a run knows the alarms of all its events (`tocsin.action_event`), so a group follows each
 of its members.
@@ -18,15 +18,19 @@ from uuid import UUID
 from rules.actions.cancel import CancelRunsOfAlarms, EndedAlarm
 from rules.dispatch.notifications import OPENED
 from rules.lanes.batch import Writes
-from rules.runbook.states import ending_reason
+from rules.language.cel import ExpressionInvalid, compile_matcher
+from rules.runbook.states import ending_reason, ending_transition
+from rules.suppression.reader import list_open
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
 from schemas.wire.event import Event
+from schemas.wire.silence_events import ended_silence
 from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import NewRecords, NewStep
 
 _SNOOZE_ENDS = (event_type("snooze-ended"), event_type("unsnoozed"))
 _RESOLVED = event_type("resolved")
+_REMIND = "silence-ended"
 
 
 def remind_of(type: str) -> str:
@@ -94,38 +98,79 @@ class AlarmTransitions:
             for event in events
             if event.alarmid is not None and event.type != OPENED and is_transition(event.facts())
         ]
-        if not transitions:
-            return FollowTransitions([], [], [])
-        columns = {
-            "alarms": list({event.alarmid for event in transitions}),
-            "keys": [f"alarm:{event.alarmid}" for event in transitions if event.type == _RESOLVED],
-        }
-        rows = await fetch_all(connection, "rules.dispatch/find_runs_of_alarms", columns)
         ends = _ends(transitions)
+        wakings = await _ended_silences(connection, events)
+        if not transitions:
+            return FollowTransitions([], [], wakings)
+        alarms = {event.alarmid for event in transitions}
+        keys = [f"alarm:{event.alarmid}" for event in transitions if event.type == _RESOLVED]
+        runs = await _find_runs(connection, alarms, keys)
         ended = {end.alarm_id for end in ends}
-        wakings, run_ids = [], []
-        for alarm_id, run_id, rule, is_inhibited in rows:
-            is_notification = RuleRef.parse(rule).kind == "notify"
-            for event in transitions:
-                if event.alarmid != alarm_id:
-                    continue
-                remind = remind_of(event.type)
-                if is_inhibited and event.type == _RESOLVED:
-                    wakings.append(Waking(run_id, rule, event, "silence-ended"))
-                elif not is_inhibited and (is_notification or remind):
-                    wakings.append(Waking(run_id, rule, event, remind))
-            if not is_notification and not is_inhibited and alarm_id in ended:
-                run_ids.append(run_id)
+        for run in runs:
+            wakings += _wakings(run, [event for event in transitions if event.alarmid == run.alarm_id])
+        run_ids = [
+            run.id for run in runs if not (run.is_notification or run.is_held) and run.alarm_id in ended
+        ]
         if not run_ids and not _are_started(ends, events):
             ends = []
         return FollowTransitions(ends, run_ids, wakings)
 
 
+class _Run(NamedTuple):
+    """An active run of an alarm, or one that an alarm inhibits."""
+
+    alarm_id: UUID
+    id: UUID
+    rule: str
+    is_held: bool
+    """An alarm inhibits the alarms of the run."""
+
+    @property
+    def is_notification(self) -> bool:
+        return RuleRef.parse(self.rule).kind == "notify"
+
+
+async def _find_runs(
+    connection: Connection, alarms: Iterable[UUID | None], keys: Sequence[str]
+) -> list[_Run]:
+    columns = {"alarms": list(alarms), "keys": list(keys)}
+    return [_Run(*row) for row in await fetch_all(connection, "rules.dispatch/find_runs_of_alarms", columns)]
+
+
+def _wakings(run: _Run, events: Sequence[Event]) -> list[Waking]:
+    if run.is_held:
+        return [Waking(run.id, run.rule, event, _REMIND) for event in events if event.type == _RESOLVED]
+    return [
+        Waking(run.id, run.rule, event, remind_of(event.type))
+        for event in events
+        if run.is_notification or remind_of(event.type)
+    ]
+
+
+async def _ended_silences(connection: Connection, events: Sequence[Event]) -> list[Waking]:
+    """The runs of open alarms that match a silence which has ended."""
+    wakings = []
+    for event in events:
+        silence = ended_silence(event)
+        if silence is None:
+            continue
+        try:
+            matcher = compile_matcher(silence.matcher)
+        except ExpressionInvalid:
+            continue  # It muted nothing.
+        alarms = [alarm.id for alarm in await list_open(connection, matcher)]
+        for run in await _find_runs(connection, alarms, ()) if alarms else ():
+            wakings.append(Waking(run.id, run.rule, event, _REMIND))
+    return wakings
+
+
 def _ends(events: Sequence[Event]) -> list[EndedAlarm]:
     return [
-        EndedAlarm(event.alarmid, event.seq, reason)
+        EndedAlarm(event.alarmid, event.seq, transition, reason)
         for event in events
-        if event.alarmid is not None and (reason := ending_reason(event.facts())) is not None
+        if event.alarmid is not None
+        and (reason := ending_reason(event.facts())) is not None
+        and (transition := ending_transition(event.facts())) is not None
     ]
 
 

@@ -133,6 +133,7 @@ class StartRuns(Writes):
             "owners": [start.event.owner for start in starts],
             "correlations": [start.event.correlationid for start in starts],
             "alarms": [start.event.alarmid for start in starts],
+            "ends_with": [Jsonb(list(start.match.ends_with)) for start in starts],
             "lineages": [Jsonb(list(start.lineage)) for start in starts],
             "actives": [Jsonb({} if start.id in self._replaced else _first_entry(start)) for start in starts],
         }

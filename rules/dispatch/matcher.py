@@ -30,6 +30,7 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
 from schemas.documents.runbook.notify import NotifyStep
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
@@ -65,6 +66,11 @@ class Match:
     @classmethod
     def of(cls, notification: NotificationRoute) -> Match:
         return cls(notification.rule, notification.action, notification.document, notify=notification.step)
+
+    @property
+    def ends_with(self) -> tuple[EndingTransition, ...]:
+        """The transitions of its alarm that cancel a run."""
+        return ENDING_TRANSITIONS if self.policy is None else self.policy.ending_transitions
 
 
 class ActionMatcher:

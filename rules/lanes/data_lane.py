@@ -189,11 +189,10 @@ class ParsedBatch:
     def add(self, message: LaneMessage) -> None:
         _, _, _, _, owner, key = message.subject.split(".", 5)
         try:
-            series = series_of(owner, key)
             if message.source_seq is not None:
                 self._add_calculated(message, CalculatedDatapoint.model_validate_json(message.data))
             else:
-                self._add_datapoints(message, series)
+                self._add_datapoints(message, series_of(owner, key))
         except ValidationError as error:
             self._reject(message, error_text(error), 1)
         except ValueError as error:
@@ -225,6 +224,12 @@ class ParsedBatch:
                     f"takes a {expected.value}"
                 )
                 continue
+            if labels and self.types.has_dimensions:
+                try:
+                    key = self.types.series_key(key, labels)
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
             arrival = Arrival(message.at, message.seq, series.owner, key, value, ts, labels)
             self.inputs.append(arrival)
             self.datapoints.append(PlacedArrival(position, arrival))

@@ -68,11 +68,13 @@ class AlarmStore:
     def get(self, alarm_id: UUID | None) -> AlarmRecord | None:
         return None if alarm_id is None else self._records.get(alarm_id)
 
-    def find_open(self, rule: str, owner: str) -> AlarmRecord | None:
-        for record in self._records.values():
-            if (record.alarm.rule, record.alarm.owner, record.state) == (rule, owner, "open"):
-                return record
-        return None
+    def find_open(self, rule: str, owner: str) -> list[AlarmRecord]:
+        """The open alarms of a rule and an owner, one per instance, in the order of opening."""
+        return [
+            record
+            for record in self._records.values()
+            if (record.alarm.rule, record.alarm.owner, record.state) == (rule, owner, "open")
+        ]
 
     def open(self, alarm: Alarm, at: datetime, correlation_id: UUID | None = None) -> AlarmRecord:
         record = self._records[alarm.id] = AlarmRecord(alarm, correlation_id or alarm.id, at)
@@ -133,6 +135,7 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "id": str(alarm.id),
         "rule": alarm.rule,
         "owner": alarm.owner,
+        "instance": alarm.instance,
         "state": record.state,
         "severity": alarm.severity,
         "since": alarm.since,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rules.actions.hold import Suppressions
+from rules.actions.hold import SuppressionsById
 from rules.actions.steps.due_step import DueStep
 from rules.actions.steps.notify import Notification, notify_of
 from rules.actions.steps.notify_message import notification_message
@@ -32,7 +32,7 @@ class SimulatedDelivery:
 def perform_notification(
     due: DueStep,
     channels: Mapping[str, ChannelDocument],
-    suppressions: Suppressions,
+    suppressions: SuppressionsById,
     failures: list[Failure],
 ) -> tuple[Rested, list[SimulatedDelivery]]:
     """The outcome of the step, and its deliveries in order."""

@@ -7,14 +7,14 @@ runs are in memory instead of Postgres, and steps are simulated (`rules.replay.p
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.actions.hold import Suppressions, held, is_holdable
-from rules.actions.run import ActionRun, RunFacts, run_id
+from rules.actions.hold import SuppressionsById, held, is_holdable
+from rules.actions.run import RunFacts, run_id
 from rules.actions.steps.due_step import DueStep
 from rules.dispatch.admission import ActiveRuns, Admission, admit, admit_notification
 from rules.dispatch.alarm_transitions import remind_of
@@ -27,63 +27,22 @@ from rules.replay.log import LogEntry
 from rules.replay.notify import perform_notification
 from rules.replay.perform import SimulatedTargets, StepResult, perform
 from rules.replay.scheduler import EVENT, STEP, Scheduler
-from rules.runbook import AwaitedEvent, EmittedEvent, Outcome, RunEnd, StepAnswer, WaitTimer, advance
+from rules.replay.simulated_run import Facts, SimulatedRun, has_ended, woken_entry
+from rules.runbook import (
+    AwaitedEvent,
+    EmittedEvent,
+    FinallyBegin,
+    Outcome,
+    RunEnd,
+    StepAnswer,
+    WaitTimer,
+    advance,
+    begin_finally,
+)
 from rules.runbook.effects import Effect
-from rules.runbook.states import ACTIVE, ending_reason
-from schemas.wire.alarm_events import event_type, is_transition
+from rules.runbook.states import ACTIVE, ending_reason, ending_transition
+from schemas.wire.alarm_events import is_transition
 from tocsin.core.records import NewEvent
-
-Facts = Mapping[str, Any]
-ALARM_RESOLVED, ALARM_ACKNOWLEDGED = event_type("resolved"), event_type("acknowledged")
-
-
-@dataclass
-class SimulatedRun:
-    id: UUID
-    match: Match
-    group: str
-    state: str
-    events: list[Facts]
-    alarm_id: UUID | None
-    lineage: tuple[str, ...]
-    started_at: datetime
-    after_seq: int
-    """The seq of the event that started the previous run of the rule."""
-    active: dict[str, Any] = field(default_factory=dict)
-    answers: dict[str, Any] = field(default_factory=dict)
-    waits: dict[int, EventWait] = field(default_factory=dict)
-
-    @property
-    def alarm_ids(self) -> list[UUID]:
-        """The alarms of its events, in the order in which they joined."""
-        return list(dict.fromkeys(event["alarm_id"] for event in self.events if event.get("alarm_id")))
-
-    @property
-    def next_lineage(self) -> tuple[str, ...]:
-        """The lineage of what this run causes."""
-        return (*self.lineage, self.match.rule)
-
-    def action_run(self, at: datetime) -> ActionRun:
-        event = self.events[0]
-        return ActionRun(
-            id=self.id,
-            name=self.match.action,
-            rule=self.match.rule,
-            group_key=self.group,
-            document=self.match.document,
-            state=self.state,
-            active=self.active,
-            answers=self.answers,
-            owner=event["owner"],
-            alarm_id=self.alarm_id,
-            event_id=UUID(event["id"]),
-            event_seq=event["seq"],
-            correlation_id=UUID(event["correlation_id"]),
-            lineage=self.lineage,
-            version=1,
-            started_at=self.started_at,
-            read_at=at,
-        )
 
 
 @dataclass(frozen=True)
@@ -100,9 +59,11 @@ class SimulationHooks:
     digest_rows: Callable[[int, int], Facts]
     """The rows of a digest, with the events after one seq and up to another."""
     newest_seq: Callable[[], int]
+    events_after: Callable[[int], Sequence[Facts]]
+    """All events after a seq."""
     record: Callable[[Facts, tuple[str, ...]], None]
     """Record the datapoints of a step, with the lineage of its run."""
-    suppressions: Callable[[Sequence[Facts]], Suppressions]
+    suppressions: Callable[[Sequence[Facts]], SuppressionsById]
     """What suppresses these alarms now."""
 
 
@@ -125,7 +86,7 @@ class Runs:
             self._notify_again(self._active[admission.joins], event)
             return
         for replaced in admission.replaces:
-            self._end(self._active[replaced], "cancelled", f"replaced by {id}")
+            self._cancel(self._active[replaced], f"replaced by {id}")
         after_seq = self._newest_seqs.get(match.rule, 0)
         self._newest_seqs[match.rule] = event["seq"]
         run = SimulatedRun(id, match, group, admission.state, [event], alarm_id, lineage, at, after_seq)
@@ -175,6 +136,7 @@ class Runs:
     def _follow(self, event: Facts) -> None:
         """What `rules.dispatch.alarm_transitions` does."""
         reason, remind = ending_reason(event), remind_of(event["type"])
+        transition = ending_transition(event)
         for run in list(self._active.values()):
             links = [link for link in run.events if link.get("alarm_id") == event["alarm_id"]]
             if not links or event["type"] == OPENED:
@@ -183,8 +145,10 @@ class Runs:
                 if event not in run.events:
                     run.events.append(event)
                 self._notify_again(run, event, remind)
-            elif reason is not None and links[0]["seq"] < event["seq"] and self._has_ended(run, event):
-                self._end(run, "cancelled", reason)
+            elif reason is not None and transition in run.match.ends_with:
+                is_started_before = links[0]["seq"] < event["seq"]
+                if is_started_before and run.ending is None and has_ended(run, event, self._hooks.alarm):
+                    self._cancel(run, reason)
             elif remind:
                 self._release(run)
 
@@ -192,8 +156,7 @@ class Runs:
         """Make the held steps of a run due."""
         for step, entry in list(run.active.items()):
             if "held" in entry and entry["state"] == "waiting":
-                rest = {key: value for key, value in entry.items() if key != "held"}
-                run.active[step] = {**rest, "state": "due"}
+                run.active[step] = woken_entry(entry)
                 self._schedule_step(run, int(step), entry["attempt"])
 
     def _notify_again(self, run: SimulatedRun, event: Facts, remind: str = "") -> None:
@@ -205,23 +168,8 @@ class Runs:
         if entry["state"] == "due":
             run.active["0"] = {**entry, **woken}
         elif entry["state"] == "waiting" and (entry.get("rest", "gathering") != "gathering" or remind):
-            rest = {key: value for key, value in entry.items() if key != "held"}
-            run.active["0"] = {**rest, **woken, "state": "due"}
+            run.active["0"] = woken_entry(entry, **woken)
             self._schedule_step(run, 0, entry["attempt"])
-
-    def _has_ended(self, run: SimulatedRun, event: Facts) -> bool:
-        """Whether all alarms of a run have ended; see lock_actions_of_alarms.sql."""
-        for link in run.events:
-            if link.get("alarm_id") == event["alarm_id"] and link["seq"] < event["seq"]:
-                continue
-            alarm = self._hooks.alarm(link.get("alarm_id"))
-            is_report = link["type"] == ALARM_RESOLVED
-            is_open = alarm["state"] == "open" and (
-                not alarm["acknowledged"] or link["type"] == ALARM_ACKNOWLEDGED
-            )
-            if link.get("alarm_id") is None or is_report or is_open:
-                return False
-        return True
 
     def report(self, action: str, step: str | None, report: Facts) -> bool:
         """Report to the newest dispatched step of an action; false if none waits for a report."""
@@ -309,7 +257,7 @@ class Runs:
             self._hooks.record(result.datapoints, due.run.next_lineage)
         self._apply_outcome(run, due, result.outcome)
 
-    def _perform_notification(self, run: SimulatedRun, due: DueStep, suppressions: Suppressions) -> None:
+    def _perform_notification(self, run: SimulatedRun, due: DueStep, suppressions: SuppressionsById) -> None:
         rested, deliveries = perform_notification(
             due, self.targets.channels, suppressions, self.targets.failures
         )
@@ -322,7 +270,7 @@ class Runs:
 
     def _apply_outcome(self, run: SimulatedRun, due: DueStep, outcome: Outcome) -> None:
         step, at = due.node.number, self._hooks.now()
-        after = advance(due.run.program, run.active, step, outcome, at, str(run.id))
+        after = advance(due.run.program, run.active, step, outcome, at, str(run.id), run.ending)
         run.active = after.active
         run.waits.pop(step, None)
         for effect in after.effects:
@@ -338,15 +286,25 @@ class Runs:
             self._hooks.scheduler.add(effect.at, EVENT, wake)
         elif isinstance(effect, AwaitedEvent):
             trigger = {key: run.events[0][key] for key in TRIGGER_FIELDS}
-            run.waits[effect.step] = EventWait(
-                run.id, effect.step, effect.attempt, effect.condition, self._hooks.newest_seq(), trigger
+            wait = EventWait(
+                run.id, effect.step, effect.attempt, effect.condition, int(run.events[0]["seq"]), trigger
             )
+            met = match_waits([wait], self._hooks.events_after(wait.after_seq))
+            if met:
+                entry = {"attempt": effect.attempt, "met": met[0].event_seq}
+                self._hooks.scheduler.add(
+                    self._hooks.now(), EVENT, partial(self._wake, run, effect.step, entry)
+                )
+            else:
+                run.waits[effect.step] = wait._replace(after_seq=self._hooks.newest_seq())
         elif isinstance(effect, StepAnswer):
             run.answers[effect.name] = dict(effect.answer)
         elif isinstance(effect, EmittedEvent):
             self._hooks.append(effect.event, run.next_lineage)
+        elif isinstance(effect, FinallyBegin):
+            run.ending, run.reason = effect.ending, effect.error
         elif isinstance(effect, RunEnd):
-            self._end(run, effect.state, effect.error)
+            self._end(run, effect.state, effect.error or run.reason)
 
     def _wake(self, run: SimulatedRun, step: int, entry: dict[str, Any]) -> None:
         waiting = run.active.get(str(step), {})
@@ -356,6 +314,19 @@ class Runs:
             return
         run.active[str(step)] = {**waiting, **entry, "state": "due"}
         self._schedule_step(run, step, entry["attempt"])
+
+    def _cancel(self, run: SimulatedRun, reason: str) -> None:
+        """End a run, or begin its `finally`."""
+        begun = None
+        if run.state == "running":
+            begun = begin_finally(run.action_run(self._hooks.now()).program, run.ending, reason)
+        if begun is None:
+            self._end(run, "cancelled", reason)
+            return
+        run.waits, run.active = {}, begun.active
+        run.ending, run.reason = begun.ending, reason
+        for number, entry in begun.active.items():
+            self._schedule_step(run, int(number), entry["attempt"])
 
     def _end(self, run: SimulatedRun, state: str, reason: str | None) -> None:
         run.state, run.waits = state, {}

@@ -13,12 +13,13 @@ Entry points: `rules.actions.commit` and the replay call `advance`, `rules.actio
 `retry_dead_steps`.
 """
 
-from rules.runbook.advance import Advance, advance, retry_dead_steps
+from rules.runbook.advance import Advance, advance, begin_finally, retry_dead_steps
 from rules.runbook.backoff import delay_before
 from rules.runbook.effects import (
     AwaitedEvent,
     Effect,
     EmittedEvent,
+    FinallyBegin,
     RunEnd,
     StepAnswer,
     StepRecord,
@@ -34,6 +35,7 @@ __all__ = [
     "Effect",
     "EmittedEvent",
     "Failed",
+    "FinallyBegin",
     "Held",
     "Node",
     "Outcome",
@@ -46,6 +48,7 @@ __all__ = [
     "TimedOut",
     "WaitTimer",
     "advance",
+    "begin_finally",
     "compile_runbook",
     "delay_before",
     "retry_dead_steps",

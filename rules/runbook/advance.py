@@ -17,6 +17,9 @@ that is due or waiting has ended.
 
 The entry of a notification also has its queue (`rules.runbook.notification_queue`).
 
+The steps of `finally` begin when all others have ended, or when the run is cancelled. They begin once
+in a run: `ending` is stored with the run, and a retry of dead steps does not begin them again.
+
 A failure inside a `parallel` ends its own branch only. The others run to their end, because a
 message that cannot be sent must not keep the next one from being sent. The `parallel` has failed
 when all branches have ended and one has failed.
@@ -34,6 +37,7 @@ from rules.runbook.effects import (
     AwaitedEvent,
     Effect,
     EmittedEvent,
+    FinallyBegin,
     RunEnd,
     StepAnswer,
     StepRecord,
@@ -55,6 +59,8 @@ class Advance:
     active: dict[str, Entry]
     """Entry of each step that is not completed, by step number."""
     effects: list[Effect] = field(default_factory=list)
+    ending: str | None = None
+    """Why the run ends, once `finally` has begun: `ended` or `cancelled`."""
 
     def due(self, number: int, attempt: int = 1, **entry: Any) -> None:
         self.active[str(number)] = {"attempt": attempt, "state": "due", **entry}
@@ -62,13 +68,19 @@ class Advance:
 
 
 def advance(
-    program: Program, active: Active, number: int, outcome: Outcome, at: datetime, salt: str
+    program: Program,
+    active: Active,
+    number: int,
+    outcome: Outcome,
+    at: datetime,
+    salt: str,
+    ending: str | None = None,
 ) -> Advance:
     """Apply the outcome of a step that is due. `salt` names the run, for the jitter of its
     delays."""
     node = program.nodes[number]
     entry = active[str(number)]
-    result = Advance({step: dict(value) for step, value in active.items()})
+    result = Advance({step: dict(value) for step, value in active.items()}, ending=ending)
     if isinstance(outcome, Completed):
         _completed(program, node, entry, outcome, result)
     elif isinstance(outcome, Paused):
@@ -102,6 +114,15 @@ def retry_dead_steps(program: Program, active: Active) -> Advance:
             result.due(node.number, attempt, **retried_queue(entry))
             continue
         result.due(node.number, attempt, last=entry["attempt"] + node.attempts)
+    return result
+
+
+def begin_finally(program: Program, ending: str | None, reason: str) -> Advance | None:
+    """Cancel a run by its `finally`. None if it has none or has begun it: the run ends at once."""
+    if program.first_final is None or ending is not None:
+        return None
+    result = Advance({}, [FinallyBegin("cancelled", reason)], "cancelled")
+    result.due(program.first_final)
     return result
 
 
@@ -226,7 +247,7 @@ def _continue(program: Program, node: Node, following: int | None, result: Advan
 def _ended(program: Program, node: Node, result: Advance) -> None:
     """End the list that the node is in: a branch, or the run."""
     if node.inside is None:
-        result.effects.append(_finish(program, result.active))
+        _end_run(program, result)
         return
     outer = program.nodes[node.inside]
     inside = {
@@ -245,10 +266,21 @@ def _ended(program: Program, node: Node, result: Advance) -> None:
     _give_up(program, outer, {"attempt": entry["attempt"], "state": state, "error": error}, result)
 
 
-def _finish(program: Program, active: Active) -> RunEnd:
-    if not active:
-        return RunEnd("completed")
-    return RunEnd(*_state_and_error(program, active))
+def _end_run(program: Program, result: Advance) -> None:
+    """End the run, or begin its `finally`."""
+    if any(entry["state"] in ACTIVE_STEP for entry in result.active.values()):
+        # An operator retried steps before `finally` and in it: the other list is not over.
+        return
+    if result.active:
+        end = RunEnd(*_state_and_error(program, result.active))
+    else:
+        end = RunEnd("cancelled" if result.ending == "cancelled" else "completed")
+    if program.first_final is None or result.ending is not None:
+        result.effects.append(end)
+        return
+    result.ending = "ended"
+    result.effects.append(FinallyBegin("ended", end.error))
+    result.due(program.first_final)
 
 
 def _state_and_error(program: Program, dead: Active) -> tuple[str, str]:

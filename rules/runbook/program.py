@@ -2,7 +2,8 @@
 
 Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the
 document is compiled. A node leads to a higher number, or to the end of its list: of the action, or
-of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`.
+of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`. The
+steps of `finally` have the numbers after all others.
 
 Pure: no I/O.
 """
@@ -55,6 +56,12 @@ class Node:
 @dataclass(frozen=True)
 class Program:
     nodes: tuple[Node, ...]
+    first_final: int | None = None
+    """Number of the first step of `finally`."""
+
+    def is_final(self, number: int) -> bool:
+        """Whether a step belongs to `finally`."""
+        return self.first_final is not None and number >= self.first_final
 
     def contains(self, outer: int, number: int) -> bool:
         return outer < number <= self.nodes[outer].last
@@ -62,14 +69,18 @@ class Program:
 
 def compile_runbook(document: ActionDocument | NotificationAction) -> Program:
     """`InvalidInput` if the runbook has too many steps or is nested too deep."""
-    steps = document.runbook()
-    if _size(steps) > MAX_NODES:
+    steps, final_steps = document.runbook(), document.finally_ or ()
+    size = _size(steps) + _size(final_steps)
+    if size > MAX_NODES:
         raise InvalidInput(
-            f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted", remedy="split it"
+            f"the action has {size} steps, at most {MAX_NODES} are accepted", remedy="split it"
         )
     nodes: list[Node] = []
-    _number(nodes, steps, _ListContext(following=None, inside=None, nesting=1))
-    return Program(tuple(nodes))
+    whole = _ListContext(following=None, inside=None, nesting=1)
+    _number(nodes, steps, whole)
+    first_final = len(nodes) if final_steps else None
+    _number(nodes, final_steps, whole)
+    return Program(tuple(nodes), first_final)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ _FEW = 8
 _NEWEST = 2**62
 
 
-class SuppressionReader:
+class Suppressions:
     """Reads suppressions. It keeps the compiled inhibits until rules are applied."""
 
     def __init__(self) -> None:

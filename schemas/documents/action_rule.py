@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.names import Name
 from schemas.wire.alarm_events import ActionTransition
@@ -32,6 +33,9 @@ def _check_group_field(field: str) -> str:
 
 
 GroupField = Annotated[str, AfterValidator(_check_group_field)]
+EndingTransition = Literal["resolved", "acknowledged"]
+ENDING_TRANSITIONS: tuple[EndingTransition, ...] = ("resolved", "acknowledged")
+EndsWith = Literal["never"] | Annotated[tuple[EndingTransition, ...], Field(strict=False, min_length=1)]
 
 
 class RateLimit(StrictModel):
@@ -47,6 +51,9 @@ class ActionRuleDocument(StrictModel):
     """Runs an action for each event, or each transition of an alarm, that meets a condition."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["digest"])
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     on: Literal["event", "alarm"] = Field(
         description="Whether the rule reads all events, or transitions of alarms.", examples=["event"]
     )
@@ -102,7 +109,16 @@ class ActionRuleDocument(StrictModel):
         "or cancel the active one.",
         examples=["skip"],
     )
+    ends_with: EndsWith = Field(
+        ENDING_TRANSITIONS,
+        description="Transitions of its alarm that cancel a run, or `never`.",
+        examples=[["resolved"], "never"],
+    )
     enabled: bool = Field(True, description="false keeps the rule, but it starts nothing.", examples=[True])
+
+    @property
+    def ending_transitions(self) -> tuple[EndingTransition, ...]:
+        return () if self.ends_with == "never" else self.ends_with
 
     @property
     def condition(self) -> str:

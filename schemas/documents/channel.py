@@ -85,6 +85,11 @@ class ChannelDocument(StrictModel):
         True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
 
+    tz: str = Field(
+        "UTC",
+        description="IANA timezone of the times in messages.",
+        examples=["Europe/Amsterdam", "America/New_York"],
+    )
     retry: ChannelRetry = Field(
         DEFAULT_CHANNEL_RETRY,
         description="Delays between the attempts of a notification that fails.",

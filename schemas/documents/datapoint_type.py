@@ -14,9 +14,11 @@ from pydantic import Field, model_validator
 from schemas.documents.channel_names import Channels
 from schemas.documents.event_rule import PositiveDuration, Severity
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import Name, Owner
 
+Dimension = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=64)]
 _ALARM_FIELDS = ("severity", "for_", "notify", "repeat")
 
 
@@ -24,9 +26,9 @@ class DatapointTypeDocument(StrictModel):
     """The type of the datapoints of a key, or of keys that match a pattern."""
 
     name: Name = Field(description="Unique name of the type.", examples=["dsp-temperature"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["inlet sensor"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     key: KeyPattern = Field(
         description="Key, or pattern: `*` stands for one part of a key, `**` for one or more.",
         examples=["dsp.temperature", "dsp.*.temperature"],
@@ -76,6 +78,12 @@ class DatapointTypeDocument(StrictModel):
         examples=[{"zone": "north"}],
     )
 
+    dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=8)] = Field(
+        (),
+        description="Labels that distinguish series: each combination of their values is a series of its own.",
+        examples=[["core"]],
+    )
+
     @property
     def stale_after(self) -> timedelta | None:
         """Time from an arrival to staleness; None for a type that is not watched."""
@@ -95,4 +103,6 @@ class DatapointTypeDocument(StrictModel):
                 if getattr(self, field):
                     key = field.rstrip("_")
                     raise document_error(f"has '{key}' without effect: it belongs to 'on_stale: alarm'", key)
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise document_error("names a dimension twice: name each once", "dimensions")
         return self

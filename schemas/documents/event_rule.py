@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import EVENT_TYPE_PATTERN, Name
@@ -43,6 +44,19 @@ Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 
 
+def _check_per(per: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(per, str) and per not in ("series", "owner"):
+        raise ValueError(f"'{per}' is not known: write series, owner, or a list of expressions")
+    if not per:
+        raise ValueError("the list is empty: leave the key out instead")
+    return per
+
+
+Per = Annotated[
+    str | Annotated[tuple[Condition, ...], Field(strict=False, max_length=8)], AfterValidator(_check_per)
+]
+
+
 class WindowDocument(StrictModel):
     """Replaces `value` by an aggregate of the last datapoints."""
 
@@ -54,12 +68,12 @@ class WindowDocument(StrictModel):
 
 
 class EventRuleDocument(StrictModel):
-    """Opens an alarm per owner while a condition holds."""
+    """Opens an alarm per series, owner or value of an event while a condition holds."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["dsp-hot"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["see the runbook"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     datapoint: KeyPattern | None = Field(
         None,
         description="Key of the datapoints to evaluate; `*` stands for one part of a key, `**` for one or more.",
@@ -69,6 +83,12 @@ class EventRuleDocument(StrictModel):
         None,
         description="Type of the events to evaluate; `*` stands for any letters.",
         examples=["link-down", "link-*"],
+    )
+    per: Per | None = Field(
+        None,
+        description="What has an alarm of its own: each `series` (default over datapoints), the `owner` as a whole "
+        "(default over events), or over events each combination of the values of CEL expressions.",
+        examples=["owner", ["payload.interface"]],
     )
     where: Condition | None = Field(
         None,
@@ -156,6 +176,12 @@ class EventRuleDocument(StrictModel):
 
     @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
+        if self.event is not None and self.per == "series":
+            raise document_error(
+                "is over events, which have no series: list expressions such as [payload.interface]", "per"
+            )
+        if self.datapoint is not None and isinstance(self.per, tuple):
+            raise document_error("is over datapoints: write 'per: series' or 'per: owner'", "per")
         if self.event is not None:
             keys = ("above", "below", "absent", "rate_increase", "window", "no_data_for")
             for key in keys:

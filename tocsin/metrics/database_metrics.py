@@ -18,7 +18,7 @@ from rules.alarms.notifications import STATES as NOTIFICATION_STATES
 from rules.lanes.status import PartitionStatus, count_recent_gaps, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from rules.suppression import SUPPRESSION_KINDS, Suppression
-from rules.suppression.reader import SuppressionReader
+from rules.suppression.reader import Suppressions
 from rules.suppression.silence_store import read_silences
 from schemas.values.severities import level_name, severities
 from timers.working_set import database_now
@@ -171,18 +171,18 @@ class DatabaseMetrics:
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 
-    def set_suppressed(self, suppressions: Iterable[Suppression], silences: int) -> None:
-        counts = Counter(suppression.kind for suppression in suppressions)
-        for kind in SUPPRESSION_KINDS:
-            self.suppressed.set(counts[kind], kind)
-        self.silences.set(silences)
-
     def set_notifications(self, rows: Sequence[tuple[str, int, float]]) -> None:
         counts = {state: count for state, count, _ in rows}
         for state in NOTIFICATION_STATES:
             self.notifications.set(counts.get(state, 0), state)
         self.failing.set(counts.get("failing", 0))
         self.failing_s.set(max((float(waited_s) for _, _, waited_s in rows), default=0.0))
+
+    def set_suppressed(self, suppressions: Iterable[Suppression], silences: int) -> None:
+        counts = Counter(suppression.kind for suppression in suppressions)
+        for kind in SUPPRESSION_KINDS:
+            self.suppressed.set(counts[kind], kind)
+        self.silences.set(silences)
 
 
 async def set_session_timeout(connection: Connection) -> None:
@@ -207,13 +207,13 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")
     stale = await fetch_value(connection, "tocsin.metrics/count_stale")
     metrics.set_counts(dict(alarms), dict(actions), stale)
-    await _read_suppressions(connection, metrics)
     metrics.set_notifications(await fetch_all(connection, "tocsin.metrics/count_notifications"))
+    await _read_suppressions(connection, metrics)
     return metrics.metrics
 
 
 async def _read_suppressions(connection: Connection, metrics: DatabaseMetrics) -> None:
-    suppressions = await SuppressionReader().of_open(connection, await database_now(connection), _MAX_MATCHED)
+    suppressions = await Suppressions().of_open(connection, await database_now(connection), _MAX_MATCHED)
     metrics.set_suppressed(suppressions.values(), len(await read_silences(connection)))
 
 

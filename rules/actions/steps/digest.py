@@ -34,11 +34,13 @@ async def perform_digest(step: DueStep, context: StepContext) -> Outcome:
     assert digest is not None
     async with context.open_session() as connection:
         results = await read_digest(connection, step.run, digest)
-    message = digest_message(step, digest, results)
     counts = results["counts"]
     if digest.channel is not None:
-        outcome = await send_through_channel(step, context, digest.channel, message)
+        outcome = await send_through_channel(
+            step, context, digest.channel, lambda view: digest_message(step, digest, results, view)
+        )
         return Completed({**outcome.answer, "counts": counts}) if isinstance(outcome, Completed) else outcome
+    message = digest_message(step, digest, results)
     answer = {"subject": message.subject_line, "text": message.text[:_MAX_ANSWER_LENGTH], "counts": counts}
     if message.html:
         answer["html"] = message.html[:_MAX_ANSWER_LENGTH]

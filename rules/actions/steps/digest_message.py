@@ -12,29 +12,24 @@ from html import escape
 from typing import Any
 
 from rules.actions.steps.due_step import DueStep
-from rules.actions.steps.messages import event_title
+from rules.actions.steps.messages import event_title, fill_message
+from rules.delivery.alarm_facts import UTC_VIEW, MessageView
 from rules.delivery.message import Message
-from rules.language.templates import fill_html, fill_text
 from schemas.documents.runbook.digest import DigestStep
 from tocsin.core.instant import instant_text
 
 _TITLES = {"open_alarms": "open alarms", "events": "events", "stale_series": "stale series"}
 
 
-def digest_message(step: DueStep, digest: DigestStep, results: Mapping[str, Any]) -> Message:
-    """`results` has the rows of each query under its name, and `counts`. A `text` of the document
-    replaces the default text, HTML and payload."""
-    default, data = _default(results), {**step.data, **results}
-    default_forms = default if digest.text is None else Message("", "")
-    return Message(
-        subject=default.subject if digest.subject is None else fill_text(digest.subject, data),
-        text=default.text if digest.text is None else fill_text(digest.text, data),
-        html=default_forms.html if digest.html is None else fill_html(digest.html, data),
-        payload=default_forms.payload,
-    )
+def digest_message(
+    step: DueStep, digest: DigestStep, results: Mapping[str, Any], view: MessageView = UTC_VIEW
+) -> Message:
+    """`results` has the rows of each query under its name, and `counts`."""
+    templates = {"subject": digest.subject, "text": digest.text, "html": digest.html}
+    return fill_message(_default(results, view), templates, {**step.data, **results})
 
 
-def _default(results: Mapping[str, Any]) -> Message:
+def _default(results: Mapping[str, Any], view: MessageView) -> Message:
     sections = {
         f"{_TITLES[query]}: {count}": list(_section_lines(query, results[query], count))
         for query, count in results["counts"].items()

@@ -15,9 +15,10 @@ from datetime import timedelta
 from typing import Any
 
 from rules.actions.channels import read_channels
-from rules.actions.hold import Suppressions, check_at, held_by, read_suppressions
+from rules.actions.hold import SuppressionsById, check_at, held_by, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
+from rules.actions.steps.deliver import view_of
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.notify_message import idempotency_key, members_of, notification_message
 from rules.actions.store import read_event
@@ -56,17 +57,19 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
     alarms = step.facts.alarms
     async with context.open_session() as connection:
         channels = await read_channels(connection, notify.channel)
-        suppressions = await read_suppressions(context.suppressions, connection, alarms, now)
+        suppressions = await read_suppressions(connection, context.suppressions, alarms, now)
         event = None
         if notify.group_wait is None and alarms:
             event = await read_event(connection, alarms[0]["newest_seq"])
 
     async def send(delivery: DueMessage, channel: ChannelDocument, key: str) -> DeliveryOutcome:
         try:
-            message = notification_message(notify, delivery, alarms, event, now)
+            view = view_of(channel, context.settings)
+            message = notification_message(notify, delivery, alarms, event, now, view)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))
-        return await deliver(context.egress, channel.target, message, key=key, now=now)
+        secrets = context.secrets(channel.name)
+        return await deliver(context.egress, channel.target, message, key=key, now=now, secrets=secrets)
 
     notification = Notification(step, channels, suppressions)
     while (delivery := notification.next()) is not None:
@@ -88,7 +91,7 @@ class Notification:
     sends."""
 
     def __init__(
-        self, step: DueStep, channels: Mapping[str, ChannelDocument], suppressions: Suppressions
+        self, step: DueStep, channels: Mapping[str, ChannelDocument], suppressions: SuppressionsById
     ) -> None:
         notify = notify_of(step)
         self._step, self._now = step, step.run.read_at

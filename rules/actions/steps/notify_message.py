@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from rules.delivery.alarm_facts import AlarmFacts, kind_of_event
+from rules.delivery.alarm_facts import UTC_VIEW, AlarmFacts, MessageView, kind_of_event
 from rules.delivery.alarm_message import alarm_message
 from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
@@ -44,15 +44,16 @@ def notification_message(
     alarms: Sequence[Alarm],
     event: Mapping[str, Any] | None,
     now: datetime,
+    view: MessageView = UTC_VIEW,
 ) -> Message:
     """`event` is the newest event of a single alarm, if it is known."""
     shown = [alarm for alarm in alarms if alarm["id"] in delivery.members]
     if notify.group_wait is not None:
         facts = [_facts(alarm, None) for alarm in shown]
-        return group_message(facts, delivery.occasion, now, group=_group(notify, shown))
+        return group_message(facts, delivery.occasion, now, view, group=_group(notify, shown))
     is_about = event is not None and kind_of_event(event["type"]) == delivery.occasion
     at = event["ts"] if event is not None and is_about else now
-    return alarm_message(_facts(shown[0], event if is_about else None), delivery.occasion, at)
+    return alarm_message(_facts(shown[0], event if is_about else None), delivery.occasion, at, view)
 
 
 def idempotency_key(

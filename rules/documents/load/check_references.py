@@ -17,11 +17,14 @@ from rules.documents.load.check_series import series_problems
 from rules.documents.load.check_steps import runbook_problems
 from rules.documents.load.check_suppression import suppression_problems
 from rules.documents.load.check_templates import template_problems
+from rules.documents.load.check_waits import wait_problems
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.recurrences import ScheduleInvalid, recurrence_of
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.language.cel import ExpressionInvalid, compile_event_condition
-from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
+from schemas.documents import ActionDocument, ActionRuleDocument, ChannelDocument, ScheduleDocument
+from timers.recurrence.zones import zone
+from tocsin.core.errors import InvalidInput
 
 
 def check_all(
@@ -47,9 +50,19 @@ def check_all(
             problems += _recurrence_problems(document, document.model, anchor)
         elif isinstance(document.model, ActionRuleDocument):
             problems += _condition_problems(document, document.model, schedules)
+        elif isinstance(document.model, ChannelDocument):
+            problems += _timezone_problems(document, document.model.tz)
         elif isinstance(document.model, ActionDocument):
             problems += runbook_problems(document, document.model, channels)
+    problems += wait_problems(read.documents, applied)
     return problems
+
+
+def _timezone_problems(document: SourceDocument, tz: str) -> Iterable[RuleProblem]:
+    try:
+        zone(tz)
+    except InvalidInput as error:
+        yield document.problem(document.body.at(("tz",)), f"{document.title}: {error}")
 
 
 def _duplicate_problems(documents: Sequence[SourceDocument]) -> Iterable[RuleProblem]:

@@ -105,7 +105,7 @@ def compile_condition(
     env: cel.Env, variables: Iterable[str], text: str, rule: str, known_schedules: Set[str] | None = None
 ) -> Condition:
     """Compile a condition. Hints about unknown names suggest one of `variables`."""
-    _check_text(text)
+    check_text(text)
     try:
         expression = env.compile(text)
     except RuntimeError as failure:
@@ -117,7 +117,7 @@ def compile_condition(
         message = f"a condition must be true or false, this is of type {type_name}, {hint}"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
     tree = decode(expression.serialize())
-    errors = [*_cost_errors(text, tree), *_literal_errors(text, tree)]
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
     if known_schedules is not None:
         errors += _schedule_errors(text, tree, known_schedules)
     if errors:
@@ -125,7 +125,7 @@ def compile_condition(
     return Condition(rule, text, expression, tree)
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
     if len(text) > MAX_CONDITION_LENGTH:
         message = f"the condition has {len(text)} characters, at most {MAX_CONDITION_LENGTH} are accepted"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
@@ -139,7 +139,7 @@ def _check_text(text: str) -> None:
         )
 
 
-def _cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
+def cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     depth = analysis.macro_depth(tree.root)
     if depth > MAX_MACRO_DEPTH:
         message = f"macros are nested {depth} deep, at most {MAX_MACRO_DEPTH} are accepted"
@@ -150,7 +150,7 @@ def _cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
         yield error_at(text, tree.offsets.get(untyped.id, 0), message)
 
 
-def _literal_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
+def literal_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     for what, literal in analysis.literal_arguments(tree):
         problem = literal_problem(what, literal.text)
         if problem is not None:

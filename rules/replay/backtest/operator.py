@@ -171,6 +171,7 @@ def alarm_of(event: RecordedEvent) -> Alarm:
         event.severity or 0,
         event.ts if since is None else datetime.fromisoformat(since),
         payload,
+        instance=str(payload.get("instance", "")),
     )
 
 

@@ -69,6 +69,9 @@ class HealthPeriod(NamedTuple):
 
 
 class Timelines(Protocol):
+    names_series: bool
+    """Whether the types of these documents, and not those of the time, give datapoints their series."""
+
     def of_series(self, partition: int) -> Timeline: ...
 
     def of_events(self) -> Sequence[RuleChange]: ...
@@ -91,6 +94,8 @@ class Timelines(Protocol):
 
 class History:
     """The rules of the time."""
+
+    names_series = False
 
     def __init__(self, header: RecordingHeader) -> None:
         self._header = header
@@ -195,6 +200,8 @@ class History:
 
 class Candidate:
     """One set of documents for the whole window."""
+
+    names_series = True
 
     def __init__(self, versions: Sequence[DocumentVersion], start: datetime) -> None:
         self._start = start

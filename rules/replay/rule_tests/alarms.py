@@ -16,7 +16,7 @@ from rules.health.observations import Observation
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
-from rules.replay.memory import RuleMemory, SeriesMemory
+from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.scheduler import STALENESS, SUSTAIN, Scheduler
 from schemas.wire.alarm_events import RuleTransition, transition_event
@@ -50,6 +50,7 @@ class SimulatedAlarms:
         """The lineage of the input that is being evaluated. Its transitions inherit it."""
 
     def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
+        arrival = arrival._replace(key=self._rules.types.series_key(arrival.key, arrival.labels))
         memory = self._over_series.get(arrival.owner)
         if memory is None:
             memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
@@ -84,12 +85,12 @@ class SimulatedAlarms:
         self._log(LogEntry(at, "alarm", record.alarm.rule, record.alarm.owner, transition, payload))
         self._append(transition_event(record.ref, transition, at, payload), self._lineage)
 
-    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
-        self._scheduler.add(due_at, SUSTAIN, partial(self._advance, memory, rule, due_at, self._lineage))
+    def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
+        self._scheduler.add(due_at, SUSTAIN, partial(self._advance, memory, key, due_at, self._lineage))
 
-    def _advance(self, memory: RuleMemory, rule: str, due_at: datetime, lineage: Lineage) -> None:
+    def _advance(self, memory: RuleMemory, key: MemoryKey, due_at: datetime, lineage: Lineage) -> None:
         with self._inheriting(lineage):
-            memory.advance(rule, due_at)
+            memory.advance(key, due_at)
 
     @contextmanager
     def _inheriting(self, lineage: Lineage) -> Iterator[None]:

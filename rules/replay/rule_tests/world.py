@@ -31,9 +31,10 @@ from rules.replay.rule_tests.alarms import SimulatedAlarms
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
-from rules.replay.runs import Facts, Runs, SimulationHooks
+from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
 from rules.replay.silences import SimulatedSilences
+from rules.replay.simulated_run import Facts
 from rules.suppression.reader import compile_inhibits
 from schemas.documents import ChannelDocument, DatapointTypeDocument, MaintenanceDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
@@ -86,6 +87,7 @@ class World:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
+                events_after=lambda seq: self._events[seq:],
                 record=self._record,
                 suppressions=lambda alarms: self._silences.suppressions(alarms),
             )

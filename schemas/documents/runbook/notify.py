@@ -53,5 +53,10 @@ class NotificationAction(StrictModel):
     name: Name = Field(description="`notify-` and the name of the channel.", examples=["notify-ops"])
     notify: NotifyStep = Field(description="The queue.", examples=[{"channel": "ops"}])
 
+    @property
+    def finally_(self) -> None:
+        """A notification has no last steps."""
+        return None
+
     def runbook(self) -> tuple[StepDocument, ...]:
         return (NotificationStep.model_validate({"notify": self.notify}),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdc.publisher import Publisher
-from rules.alarms.batch_writes import AlarmBatch, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states, state_key
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.lineage_store import read_lineages
 from rules.worker import Worker
@@ -57,8 +57,8 @@ async def test_the_event_of_a_sustain_has_the_lineage_of_the_datapoint_that_arme
     (rule,) = rules.for_key("dsp.temperature")
     for owner, lineage in (("plant-7", ("rr",)), ("plant-8", ())):
         input = arrival(0, 70, owner=owner)
-        batch = AlarmBatch("data", 0, await read_states(connection, [(rule.name, owner)]))
-        batch.apply_input(rule, owner, input, lineage=lineage)
+        batch = AlarmBatch("data", 0, await read_states(connection, [state_key(rule, input)]))
+        batch.apply_input(rule, input, lineage=lineage)
         async with connection.transaction():
             await PhasedPlan([batch]).write(connection)
     alarms = {row["owner"]: row for row in await all_rows(connection, "select * from tocsin.alarm")}

@@ -12,7 +12,7 @@ from rules.alarms.queries import find_alarm
 from rules.language.cel import compile_matcher
 from rules.suppression import MatchedAlarm, Silence
 from rules.suppression.operator import add_silence
-from rules.suppression.reader import SuppressionReader, list_inhibiting, list_open
+from rules.suppression.reader import Suppressions, list_inhibiting, list_open
 from rules.suppression.silence_store import NewSilence
 from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import put
@@ -56,7 +56,7 @@ async def test_the_suppressions_of_one_alarm_and_of_all_are_the_same(connection:
     await open_alarm(connection, 4, "cpu-hot")
     silence = NewSilence('rule == "cpu-hot"', at(0), at(50), "fan swap", "ann")
     await add_silence(connection, silence, ANN)
-    reader = SuppressionReader()
+    reader = Suppressions()
     alarms = list((await matched(connection)).values())
     one_by_one = await reader.of(connection, alarms, at(1))
     assert one_by_one == await reader.of_open(connection, at(1))
@@ -69,7 +69,7 @@ async def test_only_alarms_that_can_inhibit_are_read(connection: Connection) -> 
     target = await open_alarm(connection, 2, "host-down")
     await open_alarm(connection, 3, "switch-down", "fra")
     await open_alarm(connection, 4, "cpu-hot")
-    inhibits = await SuppressionReader().inhibits(connection)
+    inhibits = await Suppressions().inhibits(connection)
     found = await list_inhibiting(connection, inhibits, [(await matched(connection))[target]])
     assert [alarm.id for alarm in found] == [source]
     assert await list_inhibiting(connection, inhibits, [(await matched(connection))[source]]) == []
@@ -85,7 +85,7 @@ async def test_open_alarms_are_narrowed_by_the_literals_of_a_matcher(connection:
 
 async def test_a_disabled_inhibit_suppresses_nothing(connection: Connection) -> None:
     await put(connection, SWITCH.replace("equal", "enabled: false, equal"), ANN)
-    assert await SuppressionReader().inhibits(connection) == ()
+    assert await Suppressions().inhibits(connection) == ()
 
 
 async def test_an_explanation_names_what_holds_an_alarm(connection: Connection) -> None:

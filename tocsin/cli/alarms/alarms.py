@@ -48,7 +48,7 @@ def alarms(
         typer.echo("no alarms match" if is_filtered else "no alarms")
         return
     print_table(
-        ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"),
+        ("ID", "SEVERITY", "STATE", "RULE", "OWNER", "INSTANCE", "SINCE", "MESSAGE"),
         (
             (
                 str(row["id"])[:8],
@@ -56,6 +56,7 @@ def alarms(
                 _state_text(row, now),
                 row["event_rule"],
                 row["owner"],
+                row["instance"],
                 since_text(row["since"], now),
                 str(row["payload"].get("message", "")),
             )
@@ -93,7 +94,7 @@ async def _alarms(
     states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
     from rules.alarms.queries import list_alarms
-    from rules.suppression.reader import SuppressionReader
+    from rules.suppression.reader import Suppressions
     from schemas.values.severities import level, level_name
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -104,7 +105,7 @@ async def _alarms(
             connection, states=states, rule=rule, owner=owner, min_severity=lowest, limit=limit
         )
         now = await database_now(connection)
-        suppressions = await SuppressionReader().of_open(connection, now) if rows else {}
+        suppressions = await Suppressions().of_open(connection, now) if rows else {}
     for row in rows:
         suppression = suppressions.get(row["id"])
         row |= {"severity": level_name(row["severity"]), "level": row["severity"]}

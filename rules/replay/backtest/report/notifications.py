@@ -14,13 +14,14 @@ ignored: those of the time are in the recording.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.dispatch.event_waits import MAX_EVENTS
 from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recorded_silences import is_window, recorded_silences
@@ -59,6 +60,8 @@ class _Dispatch:
         self._timelines = timelines
         self._since = self._now = since
         self._seq = 0
+        self._newest: deque[Mapping[str, Any]] = deque(maxlen=MAX_EVENTS)
+        """The facts of the last events, for steps that begin to wait for one."""
         self._alarms = AlarmStore()
         self._scheduler = Scheduler()
         self._runs = Runs(
@@ -70,6 +73,7 @@ class _Dispatch:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
+                events_after=lambda seq: [event for event in self._newest if event["seq"] > seq],
                 record=lambda datapoints, lineage: None,
                 suppressions=lambda alarms: self.silences.suppressions(alarms),
             )
@@ -94,6 +98,7 @@ class _Dispatch:
         self.silences.inhibits = self._timelines.inhibits(event.seq)
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
+        self._newest.append(facts)
         for match in matches(self._timelines, event):
             self._runs.start(match, facts, event.alarm_id, ())
         self._runs.see(facts)

@@ -197,7 +197,7 @@ def simulate(loaded: LoadedDocuments, steps: Sequence[tuple[int, str, float | st
             world.emit("trip", owner, {"on": what == "trip"})
             continue
         for number, rule in enumerate(OPERATED_RULES):
-            if world.alarms.find_open(rule, owner) is not None:
+            if world.alarms.find_open(rule, owner):
                 operate(world, what, rule, owner, timedelta(milliseconds=number))
     recording.until = now + timedelta(seconds=100)
     world.run_until(recording.until)

@@ -305,7 +305,7 @@ def test_an_alarm_over_events_keeps_the_correlation_of_its_event_through_its_sus
 
 
 def test_series_that_become_stale_at_one_instant_are_evaluated_in_the_order_of_their_keys() -> None:
-    """As live, whichever arrived first: the alarm names the first key."""
+    """As live, whichever arrived first."""
     world = simulate(
         "datapoint_type: {name: t, key: a.*, interval: 1m}\n---\n"
         "event_rule: {name: quiet, datapoint: a.*, absent: true}\n"
@@ -314,5 +314,42 @@ def test_series_that_become_stale_at_one_instant_are_evaluated_in_the_order_of_t
         world.at(minutes(1), "arrive", owner="x", key=key, value=1)
     world.run_until(minutes(12))
     assert [entry.name for entry in world.log if entry.kind == "stale"] == ["a.b", "a.c"]
-    (opened,) = [entry for entry in world.log if entry.kind == "alarm"]
-    assert opened.details["key"] == "a.b"
+    opened = [entry for entry in world.log if entry.kind == "alarm"]
+    assert [entry.details["key"] for entry in opened] == ["a.b", "a.c"]
+
+
+def test_an_event_at_the_instant_of_the_trigger_ends_a_later_wait() -> None:
+    waiting = (
+        "action: {name: tell, steps: [wait: {for: 1m}, wait: {until_event: 'type == \"ok\"',"
+        " timeout: 10m, on_timeout: stop}]}\n" + rule('type == "noted"')
+    )
+    world = simulate(waiting)
+    world.at(minutes(0), "emit", type="noted")
+    world.at(minutes(0), "emit", type="ok")
+    world.run_until(minutes(30))
+    assert logged(world, "run") == [(0, "tell", "running"), (1, "tell", "completed")]
+
+
+def test_finally_runs_when_the_alarm_resolves() -> None:
+    world = simulate(
+        "event_rule: {name: hot, datapoint: a.b, above: 5}\n---\n"
+        "action: {name: tell, steps: [wait: {for: 1h}], finally: [log: {message: '{{ alarm.state }}'}]}\n"
+        + rule("severity >= info", on="alarm")
+    )
+    for minute, value in ((1, 9), (2, 1)):
+        world.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
+    world.run_until(minutes(120))
+    assert [entry.details["text"] for entry in world.log if "text" in entry.details] == ["resolved"]
+    assert logged(world, "run") == [(1, "tell", "running"), (2, "tell", "cancelled")]
+
+
+def test_a_run_that_never_ends_with_its_alarm_waits_for_its_resolution() -> None:
+    world = simulate(
+        "event_rule: {name: hot, datapoint: a.b, above: 5}\n---\n"
+        "action: {name: tell, steps: [wait: {until_event: 'type == \"alarm-resolved\"'}, log: {message: x}]}\n"
+        + rule("severity >= info", "  ends_with: never\n", on="alarm")
+    )
+    for minute, value in ((1, 9), (2, 1)):
+        world.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
+    world.run_until(minutes(120))
+    assert logged(world, "run") == [(1, "tell", "running"), (2, "tell", "completed")]
