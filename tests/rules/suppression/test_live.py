@@ -75,7 +75,7 @@ async def test_what_is_open_when_a_silence_ends_is_notified_once(instance: Insta
         )
         assert held == [{"held_by": [f"silence:{added.id}"]}]
         await instance.pass_time("40m")
-        assert types(server) == ["silence-ended"]
+        assert types(server) == ["reminder"]
         await instance.pass_time("5h")
     assert [request.json["owner"] for request in server.requests] == ["p1"]
 
@@ -100,7 +100,7 @@ async def test_an_idle_notification_is_repeated_when_a_silence_of_its_alarm_ends
         await instance.alarm(owner="p2")
         await instance.pass_time("2h")
     sent = [(request.json["owner"], request.json["type"]) for request in server.requests]
-    assert sent == [("p1", "alarm-opened"), ("p2", "alarm-opened"), ("p1", "alarm-silence-ended")]
+    assert sent == [("p1", "alarm-opened"), ("p2", "alarm-opened"), ("p1", "alarm-reminder")]
 
 
 async def test_a_silence_that_is_expired_releases_at_once(instance: Instance) -> None:
@@ -110,7 +110,7 @@ async def test_a_silence_that_is_expired_releases_at_once(instance: Instance) ->
         await instance.alarm()
         await instance.pass_time("10m")
         await expire(instance, added.id)
-        assert types(server) == ["silence-ended"]
+        assert types(server) == ["reminder"]
         await instance.pass_time("5h")
     assert len(server.requests) == 1
 
@@ -168,14 +168,14 @@ async def test_windows_of_a_maintenance_follow_each_other(instance: Instance) ->
         await instance.alarm(owner="p1")
         assert server.requests == []
         await instance.pass_time("1h")
-        assert types(server) == ["silence-ended"]
+        assert types(server) == ["reminder"]
         await instance.pass_time("24h")
         await instance.alarm(owner="p2")
         (window,) = await list_silences(instance.connection)
     assert window["starts_at"].isoformat() == "2026-03-04T09:00:00+00:00"
     # The second window reminded of p1, and p2 opened outside of windows.
     sent = [(request.json["owner"], request.json["type"]) for request in server.requests]
-    assert sent == [("p1", "alarm-silence-ended"), ("p1", "alarm-silence-ended"), ("p2", "alarm-opened")]
+    assert sent == [("p1", "alarm-reminder"), ("p1", "alarm-reminder"), ("p2", "alarm-opened")]
 
 
 async def test_a_step_that_misses_the_end_of_its_silence_is_released_soon(

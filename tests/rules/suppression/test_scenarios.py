@@ -212,7 +212,7 @@ def test_nothing_is_sent_about_a_suppressed_alarm_and_everything_else_is(
     give(world, *((at + 0.25, owner, 70.0 if hot else 60.0) for at, owner, hot in sorted(values)))
     for at, lasts, owner in sorted(snoozes):
         world.run_until(minutes(at + 0.5))
-        if world.alarms.find_open("hot", owner) is not None:
+        if world.alarms.find_open("hot", owner):
             world.snooze("hot", timedelta(minutes=lasts), owner)
     in_force = [
         Silence(UUID(int=number), matcher, minutes(at), minutes(at + lasts))
