@@ -10,9 +10,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
-from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
-from schemas.fields import MAX_REASON_LENGTH, MAX_SNOOZE
+from schemas.fields import MAX_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
 from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
@@ -152,18 +152,6 @@ OneOrMore = Annotated[
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
-class SilenceInput(StrictModel):
-    """A silence that an operator adds."""
-
-    where: str = Field(
-        description="CEL condition over an alarm.",
-        examples=['labels.site == "ams"'],
-        max_length=MAX_CONDITION_LENGTH,
-    )
-    for_: Duration = Field(alias="for", description="The duration, at most 366d.", examples=["2h"])
-    reason: str = Field("", description="Why.", examples=["new switch"], max_length=MAX_REASON_LENGTH)
-
-
 class Given(StrictModel):
     """One input of a test: a series, an event, an operator's act, or an action that fails."""
 
@@ -221,9 +209,7 @@ class Given(StrictModel):
     )
     silence: SilenceInput | None = Field(None, description="An operator silences the alarms that match.")
     expire: str | None = Field(
-        None,
-        description="Matcher of a silence that an operator ends before its time.",
-        examples=['labels.site == "ams"'],
+        None, description="Matcher of a silence that an operator ends.", examples=['labels.site == "ams"']
     )
     by: str = Field("operator", description="Name of the operator.", examples=["ann"])
     fail: Name | None = Field(None, description="Action whose next attempts fail.", examples=["page"])
