@@ -116,31 +116,37 @@ create table tocsin.action (
     answers jsonb not null default '{}'::jsonb,
     lineage text[] not null default '{}'::text[],
     version bigint not null default 1,
+    held_by text[],
+    failing_since timestamp with time zone,
     ends_with text[] not null default '{resolved,acknowledged}'::text[],
     ending text,
     constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
-CREATE INDEX action_active ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
+CREATE INDEX action_active ON tocsin.action USING btree (action_rule, group_key) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]));
 CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL);
+CREATE INDEX action_failing ON tocsin.action USING btree (failing_since) WHERE (failing_since IS NOT NULL);
 CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text);
+CREATE INDEX action_held ON tocsin.action USING gin (held_by) WHERE (held_by IS NOT NULL);
 CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC);
-CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at);
 CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text);
 comment on table tocsin.action is 'Runs: one row per execution of an action, with its current state. The history is in tocsin.action_step; both change in one transaction. Written by workers, by the clock when a wait ends, and by an apply or an operator who cancels.';
 comment on column tocsin.action.name is 'Name of the action.';
-comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>.';
+comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>, where the rule is an event_rule, stale:<datapoint_type> or an action_rule.';
 comment on column tocsin.action.event_id is 'First event of the run; all of them are in tocsin.action_event.';
 comment on column tocsin.action.document is 'Action document at the start of the run. A later apply does not change it.';
 comment on column tocsin.action.state is 'gathering: collects events of its group; queued: waits for another run of the rule; skipped: rejected by overlap or rate limit.';
-comment on column tocsin.action.alarm_id is 'Alarm that the events are about, if they are about one.';
+comment on column tocsin.action.group_key is 'Values of group_by as JSON; of a notification about one alarm: the id of the alarm.';
+comment on column tocsin.action.alarm_id is 'Alarm of the first event. All alarms of the run are in tocsin.action_event.';
 comment on column tocsin.action.active is 'Steps in progress: {"<step>": {"attempt": 1, "state": "due" or "waiting"}}. Several only inside parallel.';
 comment on column tocsin.action.answers is 'Results of finished steps for the steps that follow: {"<step or its name>": {...}}.';
 comment on column tocsin.action.lineage is 'The action_rules that led to this run, oldest first. It stops loops.';
 comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
+comment on column tocsin.action.held_by is 'What holds a step of the run: snooze, silence:<id>, alarm:<id of the inhibiting alarm>.';
+comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
 comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
 comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
 
@@ -149,10 +155,13 @@ create table tocsin.action_event (
     event_id uuid not null,
     event_seq bigint not null,
     action_id uuid not null,
+    alarm_id uuid,
     constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
 );
 CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq);
-comment on table tocsin.action_event is 'Events of each run: one, or all that its group gathered. The primary key makes an event start at most one run per action_rule. Written by workers.';
+CREATE INDEX action_event_of_alarm ON tocsin.action_event USING btree (alarm_id) WHERE (alarm_id IS NOT NULL);
+comment on table tocsin.action_event is 'Events of each run: one, or all that its group gathered, and for a notification the later transitions of its alarms. The primary key makes an event start at most one run per action_rule. Written by workers.';
+comment on column tocsin.action_event.alarm_id is 'Alarm that the event is about, if it is about one.';
 
 create table tocsin.action_limit (
     action_rule text not null,
@@ -1817,6 +1826,7 @@ insert into public.tocsin_migration (number, name, checksum) values (10, '0010_p
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
 insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'a927fe5af3c4189da8b78f1d3928f397e4c0694f861e73769777012e456b98c7');
+insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '3aae22445168c51f48df7163576cf67d588a582ac1092fcf4bdf049ca0015e9a');
 

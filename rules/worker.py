@@ -19,12 +19,12 @@ from contextlib import suppress
 import psycopg
 
 from migrations.runner import refuse_unmigrated
-from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
 from rules.actions.reports import ReportConsumer
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.health.decide import HealthDecider
@@ -57,7 +57,14 @@ class Worker:
             [
                 RecordLane(
                     self._settings,
-                    [SilenceEnds(), EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()],
+                    [
+                        SilenceEnds(),
+                        EventAlarms(),
+                        Dispatcher(),
+                        EventWaits(),
+                        AlarmTransitions(),
+                        QueueBackstop(),
+                    ],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

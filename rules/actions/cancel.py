@@ -1,4 +1,4 @@
-"""Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
+"""Cancels runs: for an operator, for alarms that end, for a newer run that replaces them.
 
 Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
 the steps that were cancelled, with the reason. A run that has begun and has a `finally` stays active
@@ -10,7 +10,7 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,8 +19,7 @@ from rules.actions.queue import begin_queued
 from rules.actions.run import compile_document
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
-from rules.runbook.states import ACTIVE_STEP, ending_reason, ending_transition
-from schemas.wire.event import Event
+from rules.runbook.states import ACTIVE_STEP
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
@@ -123,10 +122,14 @@ class CancelRuns(Writes):
 
 
 class CancelRunsOfAlarms(CancelRuns):
-    """Cancels all active runs that alarms have started, also those that this batch started."""
+    """Cancels the active runs all of whose alarms have ended, also those that this batch started.
 
-    def __init__(self, ends: Sequence[EndedAlarm], run_ids: Sequence[UUID]) -> None:
-        super().__init__(dict.fromkeys(run_ids, ""))
+    The runs are known only when they are locked, after the phase of the timers. Their timers are removed
+    without waiting for any: one that is locked is being fired, and the clock then finds the run
+    cancelled."""
+
+    def __init__(self, ends: Sequence[EndedAlarm]) -> None:
+        super().__init__({})
         self._ends = ends
 
     async def write_entities(self, connection: Connection) -> None:
@@ -138,40 +141,12 @@ class CancelRunsOfAlarms(CancelRuns):
             "transitions": [end.transition for end in self._ends],
             "reasons": [end.reason for end in self._ends],
         }
-        without_timers = self._reasons.keys()
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
-        await self._refuse_lost_timers(connection, without_timers - self._reasons.keys())
         await super().write_entities(connection)
 
-    async def _refuse_lost_timers(self, connection: Connection, ids: Set[UUID]) -> None:
-        """`Conflict` if a run goes on whose timers were removed: its `finally` has begun since."""
-        if ids:
-            row = await fetch_one(connection, "rules.actions/has_active_runs", {"ids": list(ids)})
-            if row is not None and row[0]:
-                raise Conflict("a run began its last steps while it was cancelled")
-
-
-class AlarmEnds:
-    """Takes part in the record lane after the dispatcher: an alarm that resolves or is acknowledged
-    cancels its runs."""
-
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelRunsOfAlarms:
-        ends = [
-            EndedAlarm(event.alarmid, event.seq, transition, reason)
-            for event in events
-            if event.alarmid is not None
-            and (reason := ending_reason(event.facts())) is not None
-            and (transition := ending_transition(event.facts())) is not None
-        ]
-        run_ids: list[UUID] = []
-        if ends:
-            alarms = {
-                "alarms": [end.alarm_id for end in ends],
-                "transitions": [end.transition for end in ends],
-            }
-            rows = await fetch_all(connection, "rules.actions/find_actions_of_alarms", alarms)
-            run_ids = [id for (id,) in rows]
-        return CancelRunsOfAlarms(ends, run_ids)
+    async def _check_no_timers(self, connection: Connection) -> None:
+        refs = {"refs": [str(id) for id in self.cancelled]}
+        await connection.execute(statement("rules.actions/remove_free_waits"), refs)
 
 
 async def cancel_runs(

@@ -19,7 +19,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
 from schemas.documents.channel import ChannelDocument
 from schemas.error_text import error_text
-from tocsin.core.db import Connection, fetch_one
+from tocsin.core.db import Connection, fetch_all, fetch_one
 from tocsin.core.errors import InvalidInput
 
 
@@ -38,6 +38,12 @@ async def read_channel(connection: Connection, name: str) -> ChannelDocument:
             f"the channel {name!r} cannot be read by this version of tocsin ({error_text(error)})",
             remedy="apply it again",
         ) from None
+
+
+async def read_channels(connection: Connection, name: str) -> dict[str, ChannelDocument]:
+    """The current documents of a channel and of its fallback, without those that were removed."""
+    rows = await fetch_all(connection, "rules.actions/read_channels", {"name": name})
+    return {document["name"]: ChannelDocument.model_validate(document) for (document,) in rows}
 
 
 async def send_test(

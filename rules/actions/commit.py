@@ -166,6 +166,8 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
         "result": Jsonb(dict(last.result)) if run_end is not None and last is not None else None,
         "ending": None if begin is None else begin.ending,
         "error": (begin.error if begin is not None else None) if run_end is None else run_end.error,
+        "held_by": _held_by(change.active) if run_end is None else None,
+        "failing_since": _failing_since(change.active),
     }
     if (await connection.execute(statement("rules.actions/update_action"), row)).rowcount == 0:
         raise Conflict("the run was changed by another transaction")
@@ -212,6 +214,16 @@ def new_step(run: ActionRun, record: StepRecord) -> NewStep:
         source_event_id=run.event_id,
         result=record.result,
     )
+
+
+def _held_by(active: Mapping[str, Any]) -> list[str] | None:
+    return sorted({key for entry in active.values() for key in entry.get("held", ())}) or None
+
+
+def _failing_since(active: Mapping[str, Any]) -> str | None:
+    """Since when the channel of a notification fails."""
+    since = (entry.get("channel", {}).get("failing_since") for entry in active.values())
+    return next((instant for instant in since if instant), None)
 
 
 def _answers(run: ActionRun, effects: Sequence[Effect]) -> dict[str, Any]:

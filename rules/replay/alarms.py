@@ -145,4 +145,7 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "acknowledged": bool(record.acknowledged_by),
         "acknowledged_by": record.acknowledged_by,
         "snoozed": record.snoozed_until is not None and record.snoozed_until > now,
+        "snoozed_until": record.snoozed_until,
+        "snoozed_by": record.snoozed_by,
+        "resolved_at": record.resolved_at,
     }

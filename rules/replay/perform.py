@@ -26,6 +26,7 @@ from rules.actions.steps.wait import wait_outcome
 from rules.delivery.alarm_facts import UTC_VIEW, MessageView
 from rules.delivery.message import Message
 from rules.delivery.probe import ProbeResult
+from rules.dispatch.notifications import notification_name
 from rules.language.templates import fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome, Paused
 from schemas.documents.channel import ChannelDocument
@@ -56,6 +57,11 @@ class Failure:
     def applies_to(self, due: DueStep) -> bool:
         is_step = self.step in (None, due.node.name, due.kind)
         return self.times > 0 and self.action == due.run.name and is_step
+
+    def applies_to_channel(self, name: str) -> bool:
+        """Whether a notification to a channel fails."""
+        is_step = self.step in (None, "notify")
+        return self.times > 0 and self.action == notification_name(name) and is_step
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ def _deliver(message: Message, targets: SimulatedTargets, channel: str | None) -
     not_sent = None if document is None else outcome_if_disabled(document)
     if not_sent is not None:
         return StepResult(not_sent, not_sent.answer)
-    return StepResult(Completed({"sent": True, **named}), {**named, **_message_details(message)})
+    return StepResult(Completed({"sent": True, **named}), {**named, **message_details(message)})
 
 
 def _published(due: DueStep, publish: PublishStep) -> dict[str, Any]:
@@ -186,7 +192,7 @@ def _digest(
     answer = {"subject": message.subject_line, "text": message.text, "counts": counts}
     if message.html:
         answer["html"] = message.html
-    return StepResult(Completed(answer), _message_details(message))
+    return StepResult(Completed(answer), message_details(message))
 
 
 def _record_or_flow(due: DueStep, targets: SimulatedTargets) -> StepResult:
@@ -213,5 +219,5 @@ def _recorded(due: DueStep, owner: str, values: Mapping[str, Any]) -> StepResult
     return StepResult(Completed(datapoints), datapoints, datapoints)
 
 
-def _message_details(message: Message) -> dict[str, Any]:
+def message_details(message: Message) -> dict[str, Any]:
     return {"subject": message.subject_line, "text": message.text, "payload": message.payload}

@@ -3,8 +3,8 @@
 Guarantees: `compile_runbook` numbers the steps of a document. `advance` takes the active steps and
 the outcome of one of them, and returns the active steps after it and the effects to write, as data.
 Every runbook ends, with any outcomes in any order: steps only lead forward, and attempts are
-counted. A `parallel` joins exactly once. The state is plain JSON, small enough for the row of the
-run.
+counted. The one step of a notification ends with its alarms (`notification_queue`). A `parallel` joins
+exactly once. The state is plain JSON, small enough for the row of the run.
 
 Why pure: the performer commits the effects, rule tests and backtests collect them. There is no
 clock, no random number and no I/O: the jitter of a delay is a hash of the attempt.
@@ -25,7 +25,7 @@ from rules.runbook.effects import (
     StepRecord,
     WaitTimer,
 )
-from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
+from rules.runbook.outcomes import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from rules.runbook.program import Node, Program, compile_runbook
 
 __all__ = [
@@ -36,10 +36,12 @@ __all__ = [
     "EmittedEvent",
     "Failed",
     "FinallyBegin",
+    "Held",
     "Node",
     "Outcome",
     "Paused",
     "Program",
+    "Rested",
     "RunEnd",
     "StepAnswer",
     "StepRecord",

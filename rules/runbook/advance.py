@@ -12,6 +12,10 @@ that is due or waiting has ended.
 | `met` | seq of the event that ended its wait |
 | `report` | the report about a `dispatch` |
 | `last` | number of the last attempt, after an operator granted more of them |
+| `held` | keys of the suppressions that hold the step; it keeps its other flags |
+| `rest`, `seq`, `remind` | of a notification: why it waits, the newest event, an ended suppression |
+
+The entry of a notification also has its queue (`rules.runbook.notification_queue`).
 
 The steps of `finally` begin when all others have ended, or when the run is cancelled. They begin once
 in a run: `ending` is stored with the run, and a retry of dead steps does not begin them again.
@@ -39,7 +43,8 @@ from rules.runbook.effects import (
     StepRecord,
     WaitTimer,
 )
-from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
+from rules.runbook.notification_queue import rest_after_fault, retried_queue
+from rules.runbook.outcomes import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from rules.runbook.program import Node, Program
 from rules.runbook.states import ACTIVE_STEP, DEAD
 
@@ -80,6 +85,12 @@ def advance(
         _completed(program, node, entry, outcome, result)
     elif isinstance(outcome, Paused):
         _paused(node, entry, outcome, result)
+    elif isinstance(outcome, Held):
+        result.active[str(number)] = {**entry, "state": "waiting", "held": list(outcome.held_by)}
+        held = {"held_by": list(outcome.held_by), "reason": outcome.reason}
+        result.effects.append(StepRecord(number, entry["attempt"], "waiting", held))
+    elif isinstance(outcome, Rested):
+        _rested(node, entry, outcome, result)
     else:
         _failed(program, node, entry, outcome, _Retry(at, f"{salt}/{number}"), result)
     return result
@@ -97,6 +108,9 @@ def retry_dead_steps(program: Program, active: Active) -> Advance:
             result.active[step] = {"attempt": entry["attempt"], "state": "waiting"}
             continue
         attempt = entry["attempt"] + 1
+        if node.kind == "notify":
+            result.due(node.number, attempt, **retried_queue(entry))
+            continue
         result.due(node.number, attempt, last=entry["attempt"] + node.attempts)
     return result
 
@@ -147,6 +161,34 @@ def _paused(node: Node, entry: Mapping[str, Any], outcome: Paused, result: Advan
         result.effects.append(WaitTimer(node.number, outcome.until, {"attempt": attempt, "lapsed": True}))
 
 
+def _rested(node: Node, entry: Mapping[str, Any], outcome: Rested, result: Advance) -> None:
+    number, attempt = node.number, entry["attempt"]
+    if outcome.event is not None:
+        result.effects.append(EmittedEvent(outcome.event))
+    if entry.get("seq", 0) > outcome.seq:
+        # An event came while the step was performed: it is performed again, with what the event set.
+        result.effects.append(StepRecord(number, attempt, "waiting", outcome.answer))
+        fresh = {key: entry[key] for key in ("seq", "remind") if key in entry}
+        result.due(number, attempt + 1, **{**outcome.entry, **fresh})
+        return
+    if outcome.end is not None:
+        result.effects.append(StepRecord(number, attempt, outcome.end, outcome.answer))
+        if outcome.end == "completed":
+            del result.active[str(number)]
+        else:
+            kept = {"attempt": attempt, "state": outcome.end, "error": outcome.error or ""}
+            result.active[str(number)] = {**outcome.entry, **kept}
+        result.effects.append(RunEnd(outcome.end, outcome.error))
+        return
+    rest = {"attempt": attempt + 1, "state": "waiting", "rest": outcome.rest, "seq": outcome.seq}
+    held = {"held": list(outcome.held_by)} if outcome.held_by else {}
+    result.active[str(number)] = {**outcome.entry, **rest, **held}
+    until = {"until": outcome.until.isoformat()} if outcome.until is not None else {}
+    result.effects.append(StepRecord(number, attempt, "waiting", {**outcome.answer, **until}))
+    if outcome.until is not None:
+        result.effects.append(WaitTimer(number, outcome.until, {"attempt": attempt + 1}))
+
+
 def _failed(
     program: Program,
     node: Node,
@@ -156,6 +198,10 @@ def _failed(
     result: Advance,
 ) -> None:
     attempt = entry["attempt"]
+    if node.kind == "notify":
+        # Such a failure is none of a delivery: the queue is tried again later.
+        _rested(node, entry, rest_after_fault(entry, outcome.error, retry.at, retry.salt), result)
+        return
     state = "timed_out" if isinstance(outcome, TimedOut) else "failed"
     answer = {"error": outcome.error, **(outcome.answer if isinstance(outcome, Failed) else {})}
     permanent = isinstance(outcome, Failed) and outcome.permanent

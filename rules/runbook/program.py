@@ -10,12 +10,14 @@ Pure: no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from schemas.documents.action import ActionDocument
 from schemas.documents.runbook import RESPONSES, StepDocument
+from schemas.documents.runbook.notify import NotificationAction
 from tocsin.core.errors import InvalidInput
 
 MAX_NODES = 200
@@ -65,7 +67,7 @@ class Program:
         return outer < number <= self.nodes[outer].last
 
 
-def compile_runbook(document: ActionDocument) -> Program:
+def compile_runbook(document: ActionDocument | NotificationAction) -> Program:
     """`InvalidInput` if the runbook has too many steps or is nested too deep."""
     steps, final_steps = document.runbook(), document.finally_ or ()
     size = _size(steps) + _size(final_steps)
@@ -86,6 +88,12 @@ class _ListContext:
     following: int | None
     inside: int | None
     nesting: int
+
+
+def read_document(document: Mapping[str, Any]) -> ActionDocument | NotificationAction:
+    """The document of a run. Raises `ValidationError` if this version of Tocsin cannot read it."""
+    model = NotificationAction if "notify" in document else ActionDocument
+    return model.model_validate(document)
 
 
 def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _ListContext) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import PublisherReport, read_report
+from rules.alarms.notifications import STATES as NOTIFICATION_STATES
 from rules.lanes.status import PartitionStatus, count_recent_gaps, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
 from rules.suppression import SUPPRESSION_KINDS, Suppression
@@ -115,6 +116,17 @@ class DatabaseMetrics:
             "runs that are active, and dead runs that were not retried; at most 100,000",
             "state",
         )
+        self.notifications = metrics.gauge(
+            "tocsin_notifications",
+            "notifications of open alarms, and those that were given up (failed); at most 100,000",
+            "state",
+        )
+        self.failing = metrics.gauge(
+            "tocsin_notifications_failing", "notifications whose last delivery failed; they are retried"
+        )
+        self.failing_s = metrics.gauge(
+            "tocsin_notifications_failing_seconds", "how long the oldest of them has failed"
+        )
         self.stale = metrics.gauge("tocsin_series_stale", "stale series; at most 100,000")
 
     def set_timers(
@@ -159,6 +171,13 @@ class DatabaseMetrics:
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 
+    def set_notifications(self, rows: Sequence[tuple[str, int, float]]) -> None:
+        counts = {state: count for state, count, _ in rows}
+        for state in NOTIFICATION_STATES:
+            self.notifications.set(counts.get(state, 0), state)
+        self.failing.set(counts.get("failing", 0))
+        self.failing_s.set(max((float(waited_s) for _, _, waited_s in rows), default=0.0))
+
     def set_suppressed(self, suppressions: Iterable[Suppression], silences: int) -> None:
         counts = Counter(suppression.kind for suppression in suppressions)
         for kind in SUPPRESSION_KINDS:
@@ -188,6 +207,7 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")
     stale = await fetch_value(connection, "tocsin.metrics/count_stale")
     metrics.set_counts(dict(alarms), dict(actions), stale)
+    metrics.set_notifications(await fetch_all(connection, "tocsin.metrics/count_notifications"))
     await _read_suppressions(connection, metrics)
     return metrics.metrics
 

@@ -17,7 +17,8 @@ update tocsin.action a
 set state = case when l.has_finally then 'running' else 'cancelled' end,
     ending = case when l.has_finally then 'cancelled' else a.ending end,
     ended_at = case when not l.has_finally then tocsin.instant() end,
-    active = '{}', version = a.version + 1, error = l.reason
+    active = '{}', version = a.version + 1, error = l.reason,
+    held_by = null, failing_since = null
 from locked l
 where a.id = l.id
 returning a.id, a.name, a.owner, a.action_rule, a.group_key, a.correlation_id, a.event_id, l.active, l.reason,

@@ -4,5 +4,6 @@
 update tocsin.action a
 set active = %(active)s, answers = a.answers || %(answers)s, version = a.version + 1, state = %(state)s,
     ended_at = case when %(state)s <> 'running' then tocsin.instant() end,
-    result = %(result)s, ending = coalesce(%(ending)s, a.ending), error = coalesce(%(error)s, a.error)
+    result = %(result)s, ending = coalesce(%(ending)s, a.ending), error = coalesce(%(error)s, a.error),
+    held_by = %(held_by)s, failing_since = %(failing_since)s
 where a.id = %(id)s and a.version = %(version)s and a.state = 'running'

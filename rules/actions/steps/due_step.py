@@ -64,6 +64,7 @@ class DueStep:
         return {
             **named_severity(self.facts.event),
             "alarm": named_severity(self.facts.alarm),
+            "alarms": [named_severity(alarm) for alarm in self.facts.alarms],
             "answers": self.run.answers,
             "events": [named_severity(event) for event in self.facts.events],
             "now": self.run.read_at,

@@ -2,7 +2,8 @@
 that the document leaves out. Pure: no I/O.
 
 Guarantee: the default for an event about an alarm is the message of its transition
-(`rules.delivery.alarm_message`). The default for any other event is its type, its name and its
+(`rules.delivery.alarm_message`). If the run has several alarms, it lists them with their states
+(`rules.delivery.group_message`). The default for any other event is its type, its name and its
 owner, with its payload. A text that cannot be filled never loses the message: the default is sent
 instead, with the reason in the answer of the step.
 """
@@ -15,6 +16,7 @@ from typing import Any
 from rules.actions.steps.due_step import DueStep
 from rules.delivery.alarm_facts import UTC_VIEW, AlarmFacts, MessageView, kind_of_event
 from rules.delivery.alarm_message import alarm_message
+from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
 from rules.language.templates import fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
@@ -74,6 +76,9 @@ _FILL: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
 def default_message(step: DueStep, view: MessageView = UTC_VIEW) -> Message:
     event, alarm = step.facts.event, step.facts.alarm
     kind = kind_of_event(event["type"])
+    if len(step.facts.alarms) > 1:
+        members = [AlarmFacts.of(member) for member in step.facts.alarms]
+        return group_message(members, kind or "opened", step.run.read_at, view)
     if alarm["id"]:
         return alarm_message(AlarmFacts.of(alarm, event), kind or "opened", event["ts"], view)
     return _event_message(step.facts.events, view)

@@ -17,7 +17,14 @@ from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.engine import Rule, RuleInvalid, TypeIndex
-from schemas.documents import DOCUMENT_KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
+from schemas.documents import (
+    DOCUMENT_KINDS,
+    ActionRuleDocument,
+    ChannelDocument,
+    DatapointTypeDocument,
+    EventRuleDocument,
+    SystemDocument,
+)
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.key_pattern import overlap
 
@@ -48,11 +55,14 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
         model = document.model
         if isinstance(model, EventRuleDocument):
             yield from _rule_problems(document, model, context)
-        if isinstance(model, EventRuleDocument | DatapointTypeDocument):
+        if isinstance(model, EventRuleDocument | DatapointTypeDocument | ActionRuleDocument):
             channels: list[tuple[Path, str]] = [
                 (("notify", index), name) for index, name in enumerate(model.notify)
             ]
             yield from _reference_problems(document, "channel", channels, context)
+        if isinstance(model, ChannelDocument) and model.fallback is not None:
+            yield from _reference_problems(document, "channel", [(("fallback",), model.fallback)], context)
+            yield from _fallback_problems(document, model.fallback, read, kept)
         if isinstance(model, SystemDocument):
             member_types: list[tuple[Path, str]] = [
                 (("members", index, "type"), member.type)
@@ -60,6 +70,19 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
                 if member.type
             ]
             yield from _reference_problems(document, "datapoint_type", member_types, context)
+
+
+def _fallback_problems(
+    document: SourceDocument, fallback: str, read: ReadDocuments, kept: Sequence[BaseModel]
+) -> Iterable[RuleProblem]:
+    """A fallback has no fallback of its own: a failure would send a message on and on."""
+    models = [*kept, *(other.model for other in read.documents)]
+    for model in models:
+        if isinstance(model, ChannelDocument) and model.name == fallback and model.fallback is not None:
+            message = (
+                f"{document.title} has the fallback '{fallback}', which has a fallback itself: remove one"
+            )
+            yield document.problem(document.body.at(("fallback",)), message)
 
 
 def _broken_rule_problems(

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from rules.actions.hold import snoozes_of
 from rules.actions.steps.digest_results import DigestMaterial, digest_period
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
@@ -32,8 +33,9 @@ from rules.replay.rule_tests.alarms import SimulatedAlarms
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
-from rules.replay.runs import Facts, Runs, SimulationHooks
+from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
+from rules.replay.simulated_run import Facts
 from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
@@ -88,6 +90,7 @@ class World:
                 newest_seq=lambda: len(self._events),
                 events_after=lambda seq: self._events[seq:],
                 record=self._record,
+                suppressions=lambda alarms: snoozes_of(alarms, self.now),
             )
         )
         self._runs.targets.channels = rules.of(ChannelDocument)

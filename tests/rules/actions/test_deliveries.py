@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from rules.lanes.data_lane import DataLane
 from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
-from tests.rules.delivery.receivers import Behaviour, receiver, respond, stall
+from tests.rules.delivery.receivers import in_turn, receiver, respond, stall
 from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -24,16 +23,6 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 async def instance(settings: Settings, connection: Connection, bus: Client) -> Instance:
     return await Instance.open(smaller(settings, egress_allow="127.0.0.1"), connection, bus)
-
-
-def in_turn(*behaviours: Behaviour) -> Behaviour:
-    """One for each request; the last one stays."""
-    left = list(behaviours)
-
-    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await (left.pop(0) if len(left) > 1 else left[0])(reader, writer)
-
-    return behave
 
 
 STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"

@@ -32,6 +32,8 @@ class Receiver:
     port: int = 0
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
+    behaviour: Behaviour | None = None
+    """A test may replace it while the server runs. None: it responds with 200."""
 
     @property
     def only(self) -> Received:
@@ -68,6 +70,16 @@ async def reset_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter
     writer.transport.abort()
 
 
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """One for each request; the last one stays."""
+    left = list(behaviours)
+
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (left.pop(0) if len(left) > 1 else left[0])(reader, writer)
+
+    return behave
+
+
 def endless(head: bytes) -> Behaviour:
     async def behave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head)
@@ -93,10 +105,10 @@ async def receiver(
     *,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
+    port: int = 0,
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
-    state = Receiver()
-    handle = behave or respond()
+    state = Receiver(behaviour=behave)
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,13 +119,13 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
-            await handle(reader, writer)
+            await (state.behaviour or respond())(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, host, 0, ssl=tls, limit=2**24)
+    server = await asyncio.start_server(serve, host, port, ssl=tls, limit=2**24)
     state.port = server.sockets[0].getsockname()[1]
     try:
         yield state

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.actions.hold import snoozes_of
 from rules.actions.steps.digest_results import DigestMaterial
 from rules.dispatch.event_waits import MAX_EVENTS
 from rules.replay.alarms import AlarmStore, alarm_facts
@@ -66,6 +67,7 @@ class _Dispatch:
                 newest_seq=lambda: self._seq,
                 events_after=lambda seq: [event for event in self._newest if event["seq"] > seq],
                 record=lambda datapoints, lineage: None,
+                suppressions=lambda alarms: snoozes_of(alarms, self._now),
             )
         )
 
@@ -81,6 +83,7 @@ class _Dispatch:
 
     def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
+        self._runs.targets.channels = self._timelines.matcher(event.seq).channels
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
         self._newest.append(facts)
@@ -109,6 +112,6 @@ class _Dispatch:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
             return
         kind, event_rule = entry.details["step_kind"], entry.event["rule"]
-        is_sent = kind in DELIVERIES or (kind == "digest" and entry.details.get("channel"))
+        is_sent = kind in (*DELIVERIES, "notify") or (kind == "digest" and entry.details.get("channel"))
         if is_sent and event_rule:
             self.notifications[entry.rule, event_rule] += 1
