@@ -1,4 +1,4 @@
-"""What a digest shows: lists and sums over alarms, events, series and runs of a period. Pure.
+"""Results of a digest: lists and sums over alarms, events, series and runs of a period. Pure.
 
 Guarantee: live workers and rule tests read the same material (`DigestMaterial`) and get the same
 rows from it, so a digest that passes its test is filled live as well. `where` filters every list.
