@@ -143,10 +143,11 @@ async def test_a_channel_that_was_removed_fails_the_step_with_a_remedy(instance:
 
 
 async def test_a_text_of_the_document_replaces_every_form_of_the_default(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch
+    instance: Instance,
 ) -> None:
     async with receiver() as server:
-        monkeypatch.setenv("TOCSIN_SECRET_SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
+        secrets = instance.context.settings._secret_variables
+        secrets["TOCSIN_SECRET_SLACK_URL"] = f"http://127.0.0.1:{server.port}/slack"
         await instance.runbook(
             """
 - slack: {url: {secret: slack-url}, text: "{{ alarm.message }}!"}
