@@ -83,7 +83,7 @@ class Rule:
             None if document.window is None else Window(document.window.over, document.window.reduce)
         )
         self._compile(document)
-        self._event_type = None if document.event is None else _type_pattern(document.event)
+        self._event_type = None if document.event is None else event_type_pattern(document.event)
         self._where_cache: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
         self.fingerprint = self._fingerprint()
 
@@ -208,5 +208,5 @@ def _stale_rule(type: DatapointTypeDocument) -> EventRuleDocument:
     return document.model_copy(update={"name": name, "for_": type.for_, "notify": type.notify})
 
 
-def _type_pattern(text: str) -> re.Pattern[str]:
+def event_type_pattern(text: str) -> re.Pattern[str]:
     return re.compile(".*".join(re.escape(part) for part in text.split("*")))

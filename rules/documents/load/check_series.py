@@ -3,9 +3,6 @@
 Guarantee: the conditions of an event_rule that passes are valid for the declared types of its
 series. The channels and types that documents refer to exist, no two types claim the same key, and a
 rule that waits for missing data has a series that is watched.
-
-Whether a series is watched is checked only if some types are known: a file of rules alone, checked
-without its database, does not show which types exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,11 +38,7 @@ class _SeriesContext(NamedTuple):
 
 def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseModel]) -> Iterable[RuleProblem]:
     new_types = [document for document in read.documents if isinstance(document.model, DatapointTypeDocument)]
-    kept = [
-        model
-        for model in applied
-        if (_KIND_OF_MODEL.get(type(model)), getattr(model, "name", "")) not in read.declared
-    ]
+    kept = kept_documents(read, applied)
     kept_types = [model for model in kept if isinstance(model, DatapointTypeDocument)]
     types = TypeIndex([*kept_types, *(_type(document) for document in new_types)])
     context = _SeriesContext(names, types, not read.is_cut_short)
@@ -70,6 +63,15 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
                 if member.type
             ]
             yield from _reference_problems(document, "datapoint_type", member_types, context)
+
+
+def kept_documents(read: ReadDocuments, applied: Sequence[BaseModel]) -> list[BaseModel]:
+    """The applied documents that are not in the files."""
+    return [
+        model
+        for model in applied
+        if (_KIND_OF_MODEL.get(type(model)), getattr(model, "name", "")) not in read.declared
+    ]
 
 
 def _fallback_problems(
@@ -147,7 +149,7 @@ def _unwatched_problems(
     document: SourceDocument, rule: Rule, key: str, context: _SeriesContext
 ) -> Iterable[RuleProblem]:
     pattern, types = rule.document.datapoint, context.types
-    if pattern is None or not context.is_complete or not types.types or types.is_watched(pattern):
+    if pattern is None or not context.is_complete or types.is_watched(pattern):
         return
     message = (
         f"'{key}' of {document.title} waits for missing data, and no datapoint_type with 'interval' or 'heartbeat' "

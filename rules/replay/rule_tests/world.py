@@ -16,6 +16,7 @@ from rules.actions.hold import snoozes_of
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
+from rules.dispatch.schedule_retries import with_retry
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
@@ -92,6 +93,11 @@ class World:
             )
         )
         self._runs.targets.channels = rules.of(ChannelDocument)
+        self._retries = {
+            (schedule.owner, schedule.name): schedule.retry.model_dump(mode="json")
+            for schedule in rules.of(ScheduleDocument).values()
+            if schedule.retry is not None
+        }
         for schedule in rules.of(ScheduleDocument).values():
             if schedule.enabled:
                 self._arm(schedule, recurrence_of(schedule, anchor=start, hash_id=schedule.name), start)
@@ -216,7 +222,8 @@ class World:
         lineage = self._lineages.get(facts["id"], ())
         self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]), lineage)
         for match in self._matcher.match(facts):
-            self._runs.start(match, facts, facts["alarm_id"], lineage)
+            own = with_retry(match, self._retries.get((facts["owner"], facts["schedule"])))
+            self._runs.start(own, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
