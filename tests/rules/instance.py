@@ -8,7 +8,7 @@ order is always the same. The code under test is the product's own.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from nats.aio.client import Client
@@ -26,6 +26,8 @@ from rules.dispatch.event_waits import EventWaits
 from rules.dispatch.suppression_ends import SuppressionEnds
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
+from rules.suppression.operator import add_silence
+from rules.suppression.silence_store import NewSilence
 from rules.suppression.window_lane import SilenceEnds
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
@@ -64,7 +66,7 @@ class Instance:
         self._performed = 0
 
     @classmethod
-    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Instance:
+    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Self:
         await _set_now(connection, START)
         return cls(settings, connection, bus, await begin_term(connection, "test"))
 
@@ -118,6 +120,12 @@ class Instance:
         actor = Actor("ann", "test", self.clock.now())
         row = await find_alarm(self.connection, str(alarm_id))
         await snooze(self.connection, row, actor, actor.now + parse_duration(duration))
+        await self.drain()
+
+    async def silence(self, matcher: str, duration: str) -> None:
+        now = self.clock.now()
+        silence = NewSilence(matcher, now, now + parse_duration(duration), "a test", "ann")
+        await add_silence(self.connection, silence, Actor("ann", "test", now))
         await self.drain()
 
     async def resolve(self, alarm_id: UUID) -> None:
