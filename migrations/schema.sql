@@ -327,12 +327,12 @@ create table tocsin.channel_test (
     state text,
     result text,
     constraint channel_test_pkey PRIMARY KEY (id),
-    constraint channel_test_state_check CHECK ((state = ANY (ARRAY['delivered'::text, 'retryable'::text, 'permanent'::text]))),
-    constraint channel_test_transition_check CHECK ((transition = ANY (ARRAY['opened'::text, 'resolved'::text])))
+    constraint channel_test_state_check CHECK ((state = ANY (ARRAY['delivered'::text, 'retryable'::text, 'permanent'::text])))
 );
 CREATE INDEX channel_test_new ON tocsin.channel_test USING btree (requested_at) WHERE (taken_at IS NULL);
 CREATE INDEX channel_test_requested ON tocsin.channel_test USING btree (requested_at);
 comment on table tocsin.channel_test is 'Tests of channels. The command line inserts a row and waits for its result. A worker sends the message, with its own secrets and its own network: those of the operator are not involved. Rows older than a day are removed by the next test.';
+comment on column tocsin.channel_test.transition is 'The occasion that the message is about, such as opened.';
 comment on column tocsin.channel_test.state is 'Outcome of the delivery, null until it has ended.';
 
 create table tocsin.current_value (
@@ -2185,6 +2185,6 @@ insert into public.tocsin_migration (number, name, checksum) values (13, '0013_a
 insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '73827a227c1f416b6a206370dd7b1ac4e1f9289f01147247d74afc44efbf3b51');
-insert into public.tocsin_migration (number, name, checksum) values (17, '0017_channel_tests', 'fb66f2274e6a6f74b36a05a89c0dc39afa314ce5f0717ba4e0f900726d7299ad');
+insert into public.tocsin_migration (number, name, checksum) values (17, '0017_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 
 select tocsin.extend_log();

@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 import structlog
 
 from rules.actions.channels import read_channel, send_test
-from rules.delivery.alarm_facts import MessageKind
+from rules.delivery.alarm_facts import KINDS
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secret_store import SecretStore
@@ -69,14 +69,19 @@ class ChannelTester:
         return True
 
     async def _send(
-        self, connection: Connection, name: str, transition: MessageKind, now: datetime, who: str
+        self, connection: Connection, name: str, transition: str, now: datetime, who: str
     ) -> DeliveryOutcome:
+        kind = next((kind for kind in KINDS if kind == transition), None)
         try:
+            if kind is None:
+                raise InvalidInput(
+                    f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}"
+                )
             channel = await read_channel(connection, name)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))
         secrets = Secrets(SecretStore.from_settings(self._settings), name)
-        return await send_test(self._egress, channel, transition, now, who, secrets)
+        return await send_test(self._egress, channel, kind, now, who, secrets, self._settings.console_url)
 
 
 async def request_test(connection: Connection, channel: str, transition: str, who: str) -> UUID:
