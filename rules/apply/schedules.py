@@ -107,6 +107,12 @@ def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
         type=document.type,
         payload=document.payload,
         action=document.action,
+        retry=None
+        if document.retry is None
+        else document.retry.model_dump(mode="json", exclude_defaults=True),
+        title=document.title,
+        description=document.description,
+        runbook_url=document.runbook_url,
         enabled=document.enabled,
         source="rules",
     )

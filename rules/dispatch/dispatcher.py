@@ -20,6 +20,7 @@ from rules.actions.cancel import CancelRuns
 from rules.dispatch.alarm_transitions import WakeNotifications, Waking
 from rules.dispatch.matcher import ActionMatcher, Match
 from rules.dispatch.policies import Policies, Start
+from rules.dispatch.schedule_retries import with_retries
 from rules.documents.rule_book import RuleBook
 from rules.lanes.batch import Writes
 from rules.lanes.lineage_store import read_lineages_of
@@ -41,6 +42,7 @@ class Dispatcher:
         if events:
             await self._book.refresh(connection, min(event.seq for event in events))
         matches = [(event, match) for event in events for match in self._match(event)]
+        matches = await with_retries(connection, matches)
         lineages = await read_lineages_of(connection, [event for event, _ in matches])
         policies = await Policies.read(connection, matches)
         starts = [policies.start(event, match, lineages.get(event.id, ())) for event, match in matches]

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from rules.actions.hold import SuppressionsById, held, is_holdable
 from rules.actions.run import RunFacts, run_id
+from rules.actions.steps.digest_results import DigestMaterial
 from rules.actions.steps.due_step import DueStep
 from rules.dispatch.admission import ActiveRuns, Admission, admit, admit_notification
 from rules.dispatch.alarm_transitions import remind_of
@@ -56,8 +57,8 @@ class SimulationHooks:
     log: Callable[[LogEntry], None]
     alarm: Callable[[UUID | None], Facts]
     """The facts about an alarm."""
-    digest_rows: Callable[[int, int], Facts]
-    """The rows of a digest, with the events after one seq and up to another."""
+    digest_rows: Callable[[int, int], DigestMaterial]
+    """The material of a digest: of the events of the previous run and of this one, by their seqs."""
     newest_seq: Callable[[], int]
     events_after: Callable[[int], Sequence[Facts]]
     """All events after a seq."""

@@ -100,6 +100,9 @@ def _reference_problems(document: SourceDocument, actions: set[str]) -> Iterable
 def _recurrence_problems(
     document: SourceDocument, schedule: ScheduleDocument, anchor: datetime | None
 ) -> Iterable[RuleProblem]:
+    if schedule.retry is not None and schedule.action is None:
+        message = f"{document.title} has 'retry', which is for the steps of its action: add 'action'"
+        yield document.problem(document.body.key_at(("retry",)), message)
     try:
         recurrence_of(schedule, anchor=anchor, hash_id=schedule.name)
     except ScheduleInvalid as error:

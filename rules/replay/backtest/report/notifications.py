@@ -19,13 +19,14 @@ from typing import Any
 from uuid import UUID
 
 from rules.actions.hold import snoozes_of
+from rules.actions.steps.digest_results import DigestMaterial
 from rules.dispatch.event_waits import MAX_EVENTS
 from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
-from rules.replay.digest_rows import open_alarm_rows
+from rules.replay.digest_rows import alarm_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import DELIVERIES
 from rules.replay.runs import Runs, SimulationHooks
@@ -104,8 +105,8 @@ class _Dispatch:
     def _alarm_facts(self, alarm_id: UUID | None) -> Mapping[str, Any]:
         return alarm_facts(self._alarms.get(alarm_id), self._now)
 
-    def _digest_rows(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarm_rows(self._alarms), "events": [], "stale_series": []}
+    def _digest_rows(self, after: int, upto: int) -> DigestMaterial:
+        return DigestMaterial(self._since, self._now, alarms=alarm_rows(self._alarms, self._since, self._now))
 
     def _count(self, entry: LogEntry) -> None:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
