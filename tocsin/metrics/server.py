@@ -56,7 +56,7 @@ class MetricsServer:
     def __init__(self, exposition: Exposition) -> None:
         self._exposition = exposition
         self._connections: set[asyncio.Task[None]] = set()
-        self._silent: dict[asyncio.Task[None], None] = {}
+        self._without_request: dict[asyncio.Task[None], None] = {}
         """Connections without a request, the oldest first."""
         self._replaced: set[asyncio.Task[None]] = set()
 
@@ -64,10 +64,10 @@ class MetricsServer:
         task = asyncio.current_task()
         assert task is not None
         try:
-            self._make_room()
+            self._free_a_place()
             if len(self._connections) < _MAX_CONNECTIONS:
                 self._connections.add(task)
-                self._silent[task] = None
+                self._without_request[task] = None
                 async with asyncio.timeout(_TIMEOUT_S):
                     await self._exchange(reader, writer)
         except asyncio.CancelledError:
@@ -83,19 +83,19 @@ class MetricsServer:
             _log.exception("metrics request failed", error=error)
         finally:
             self._connections.discard(task)
-            self._silent.pop(task, None)
+            self._without_request.pop(task, None)
             self._replaced.discard(task)
             writer.close()
 
-    def _make_room(self) -> None:
+    def _free_a_place(self) -> None:
         """Close the connection that has been without a request for longest, if all places are taken.
 
         A client that connects and sends nothing could otherwise keep Prometheus and probes out.
         """
-        if len(self._connections) < _MAX_CONNECTIONS or not self._silent:
+        if len(self._connections) < _MAX_CONNECTIONS or not self._without_request:
             return
-        oldest = next(iter(self._silent))
-        del self._silent[oldest]
+        oldest = next(iter(self._without_request))
+        del self._without_request[oldest]
         self._connections.discard(oldest)
         self._replaced.add(oldest)
         oldest.cancel()
@@ -110,7 +110,7 @@ class MetricsServer:
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-            self._silent.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
+            self._without_request.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
             method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         except (asyncio.LimitOverrunError, ValueError):
             method, response = (
