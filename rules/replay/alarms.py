@@ -30,6 +30,7 @@ class AlarmRecord:
     resolved_at: datetime | None = None
     is_resolved_by_sustain: bool = False
     acknowledged_by: str = ""
+    acknowledged_at: datetime | None = None
     snoozed_until: datetime | None = None
     snoozed_by: str = ""
 
@@ -85,11 +86,11 @@ class AlarmStore:
         record.resolved_at, record.is_resolved_by_sustain = at, by_sustain
         return record
 
-    def acknowledge(self, record: AlarmRecord, who: str) -> bool:
+    def acknowledge(self, record: AlarmRecord, who: str, at: datetime | None = None) -> bool:
         """Acknowledge an alarm; false if it already was."""
         if record.acknowledged_by:
             return False
-        record.acknowledged_by = who
+        record.acknowledged_by, record.acknowledged_at = who, at
         return True
 
     def snooze(self, record: AlarmRecord, until: datetime | None, who: str) -> None:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from rules.actions.hold import SuppressionsById, held, is_holdable
 from rules.actions.run import RunFacts, run_id
+from rules.actions.steps.digest_results import DigestMaterial
 from rules.actions.steps.due_step import DueStep
 from rules.dispatch.admission import ActiveRuns, Admission, admit, admit_notification
 from rules.dispatch.alarm_transitions import remind_of
@@ -56,8 +57,8 @@ class SimulationHooks:
     log: Callable[[LogEntry], None]
     alarm: Callable[[UUID | None], Facts]
     """The facts about an alarm."""
-    digest_rows: Callable[[int, int], Facts]
-    """The rows of a digest, with the events after one seq and up to another."""
+    digest_rows: Callable[[int, int], DigestMaterial]
+    """The material of a digest: of the events of the previous run and of this one, by their seqs."""
     newest_seq: Callable[[], int]
     events_after: Callable[[int], Sequence[Facts]]
     """All events after a seq."""
@@ -117,6 +118,16 @@ class Runs:
         """A suppression of these alarms has ended."""
         for run in list(self._active.values()):
             if not set(alarm_ids) & set(run.alarm_ids):
+                continue
+            if run.match.notify is not None:
+                self._notify_again(run, event, remind)
+            else:
+                self._release(run)
+
+    def wake_held(self, key: str, event: Facts, remind: str) -> None:
+        """The suppression with this key has ended."""
+        for run in list(self._active.values()):
+            if not any(key in entry.get("held", ()) for entry in run.active.values()):
                 continue
             if run.match.notify is not None:
                 self._notify_again(run, event, remind)
@@ -232,7 +243,7 @@ class Runs:
         if due.kind == "notify":
             self._perform_notification(run, due, suppressions)
             return
-        hold = held(facts, suppressions) if is_holdable(facts) else None
+        hold = held(facts, suppressions, self._hooks.now()) if is_holdable(facts) else None
         if hold is not None:
             self._advance(run, due, StepResult(hold, {"reason": hold.reason}))
             return

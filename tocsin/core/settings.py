@@ -239,8 +239,8 @@ class Settings(BaseSettings):
 
     @property
     def secret_variables(self) -> Mapping[str, str]:
-        """Values of secrets by their variables, also of those that have left the environment."""
-        return {**_secrets_of_environment(), **self._secret_variables}
+        """Values of secrets by their variables, as the environment had them when this was created."""
+        return self._secret_variables
 
     @property
     def credentials_dir(self) -> str:

@@ -12,7 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.source import SourceDocument
 from rules.documents.load.yaml_tree import Path
-from rules.language.cel import ExpressionInvalid, compile_branch_condition, compile_wait_condition
+from rules.language.cel import (
+    ExpressionInvalid,
+    compile_branch_condition,
+    compile_matcher,
+    compile_wait_condition,
+)
 from rules.runbook import compile_runbook
 from rules.runbook.wait import times_of_day
 from schemas.documents.action import ActionDocument
@@ -26,6 +31,7 @@ def runbook_problems(
     """`channels` is None if they are not known; then their names are not checked."""
     if channels is not None:
         yield from _channel_problems(document, action, channels)
+    yield from _digest_problems(document, action)
     try:
         compile_runbook(action)
     except InvalidInput as error:
@@ -58,6 +64,16 @@ def _step_problems(
             times_of_day(step.wait.until, step.wait.tz, step.wait.days)
         except InvalidInput as error:
             yield document.problem(document.body.at((*path, "wait", "days")), f"{document.title}: {error}")
+
+
+def _digest_problems(document: SourceDocument, action: ActionDocument) -> Iterable[RuleProblem]:
+    steps: list[tuple[Path, Responses]] = [((), action), *walk(action.steps or ())]
+    for path, step in steps:
+        if step.digest is not None and step.digest.where is not None:
+            try:
+                compile_matcher(step.digest.where)
+            except ExpressionInvalid as invalid:
+                yield from document.problems_inside((*path, "digest", "where"), invalid.errors)
 
 
 def _channel_problems(

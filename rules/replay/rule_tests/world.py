@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from rules.actions.hold import snoozes_of
+from rules.actions.steps.digest_results import DigestMaterial, digest_period
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
@@ -26,7 +26,7 @@ from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.data_lane import ParsedBatch
 from rules.lanes.lane import LaneMessage
 from rules.replay.alarms import AlarmStore, alarm_facts
-from rules.replay.digest_rows import event_rows, open_alarm_rows, stale_rows
+from rules.replay.digest_rows import alarm_rows, dead_run_rows, event_rows, stale_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import Failure, ProbeFinding
 from rules.replay.rule_tests.alarms import SimulatedAlarms
@@ -35,8 +35,10 @@ from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
 from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
+from rules.replay.silences import SimulatedSilences
 from rules.replay.simulated_run import Facts
-from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
+from rules.suppression.reader import compile_inhibits
+from schemas.documents import ChannelDocument, DatapointTypeDocument, MaintenanceDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
 from schemas.wire.event_facts import event_facts
@@ -70,6 +72,7 @@ class World:
         self._scheduler = Scheduler()
         self._matcher = ActionMatcher(rules)
         self._events: list[Facts] = []
+        self._recurrences: dict[str, Recurrence] = {}
         self._ids: set[UUID] = set()
         self._gaps = gaps
         self._lineages: dict[str, tuple[str, ...]] = {}
@@ -89,10 +92,15 @@ class World:
                 newest_seq=lambda: len(self._events),
                 events_after=lambda seq: self._events[seq:],
                 record=self._record,
-                suppressions=lambda alarms: snoozes_of(alarms, self.now),
+                suppressions=lambda alarms: self._silences.suppressions(alarms),
             )
         )
+        self._silences = SimulatedSilences(
+            compile_inhibits(rules), self._scheduler, lambda: self.now, self.append, self._open_alarms
+        )
         self._runs.targets.channels = rules.of(ChannelDocument)
+        for maintenance in rules.of(MaintenanceDocument).values():
+            self._silences.begin_maintenance(maintenance, start)
         self._retries = {
             (schedule.owner, schedule.name): schedule.retry.model_dump(mode="json")
             for schedule in rules.of(ScheduleDocument).values()
@@ -100,7 +108,9 @@ class World:
         }
         for schedule in rules.of(ScheduleDocument).values():
             if schedule.enabled:
-                self._arm(schedule, recurrence_of(schedule, anchor=start, hash_id=schedule.name), start)
+                recurrence = recurrence_of(schedule, anchor=start, hash_id=schedule.name)
+                self._recurrences[schedule.name] = recurrence
+                self._arm(schedule, recurrence, start)
 
     @property
     def alarms(self) -> AlarmStore:
@@ -184,6 +194,12 @@ class World:
     def unsnooze(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
         self._operator.unsnooze(rule, owner, who)
 
+    def silence(self, where: str, lasts: timedelta, reason: str = "", who: str = _OPERATOR) -> None:
+        self._silences.add(where, lasts, reason, who)
+
+    def expire(self, where: str, who: str = _OPERATOR) -> None:
+        self._silences.expire(where, who)
+
     def fail(self, action: str, step: str | None = None, times: int = 1, error: str = "it failed") -> None:
         self._runs.targets.failures.append(Failure(action, step, times, error))
 
@@ -225,6 +241,10 @@ class World:
             own = with_retry(match, self._retries.get((facts["owner"], facts["schedule"])))
             self._runs.start(own, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
+        self._silences.release(facts, self._runs)
+
+    def _open_alarms(self) -> list[Facts]:
+        return [alarm_facts(record, self.now) for record in self.alarms if record.state == "open"]
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
         occurrence = recurrence.next_after(after)
@@ -263,9 +283,21 @@ class World:
     def _alarm_facts(self, alarm_id: uuid.UUID | None) -> Facts:
         return alarm_facts(self.alarms.get(alarm_id), self.now)
 
-    def _digest_rows(self, after: int, upto: int) -> Facts:
-        return {
-            "open_alarms": open_alarm_rows(self.alarms),
-            "events": event_rows(self._events, after, upto),
-            "stale_series": stale_rows(self._alarms.stale_series()),
-        }
+    def _digest_rows(self, after: int, upto: int) -> DigestMaterial:
+        event = self._events[upto - 1]
+        recurrence = self._recurrences.get(event["schedule"])
+        next_at = None if recurrence is None else recurrence.next_after(event["ts"])
+        previous_at = self._events[after - 1]["recorded_at"] if after else None
+        since = digest_period(previous_at, next_at, event["recorded_at"])
+        is_first = not after
+        if is_first:
+            after = sum(one["recorded_at"] < since for one in self._events)
+        return DigestMaterial(
+            since=since,
+            until=event["recorded_at"],
+            is_first=is_first,
+            alarms=alarm_rows(self.alarms, since, self.now),
+            events=event_rows(self._events, after, upto),
+            stale_series=stale_rows(self._alarms.stale_series()),
+            dead_runs=dead_run_rows(self.log, since),
+        )

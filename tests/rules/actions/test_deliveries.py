@@ -143,10 +143,11 @@ async def test_a_channel_that_was_removed_fails_the_step_with_a_remedy(instance:
 
 
 async def test_a_text_of_the_document_replaces_every_form_of_the_default(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch
+    instance: Instance,
 ) -> None:
     async with receiver() as server:
-        monkeypatch.setenv("TOCSIN_SECRET_SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
+        secrets = instance.context.settings._secret_variables
+        secrets["TOCSIN_SECRET_SLACK_URL"] = f"http://127.0.0.1:{server.port}/slack"
         await instance.runbook(
             """
 - slack: {url: {secret: slack-url}, text: "{{ alarm.message }}!"}
@@ -189,7 +190,8 @@ async def test_a_digest_lists_open_alarms_new_events_and_stale_series_as_an_answ
     instance: Instance,
 ) -> None:
     await instance.runbook(
-        '- {name: summary, digest: {}}\n- log: {message: "{{ answers.summary.subject }}"}',
+        "- {name: summary, digest: {queries: [summary, open_alarms, events, stale_series]}}\n"
+        '- log: {message: "{{ answers.summary.subject }}"}',
         'type == "morning"',
     )
     await instance.event("morning")
@@ -202,12 +204,16 @@ async def test_a_digest_lists_open_alarms_new_events_and_stale_series_as_an_answ
     await instance.pass_time("1d")
     await instance.event("morning")
     first, second = await all_rows(instance.connection, "select * from tocsin.action order by event_seq")
-    assert first["result"] == {"message": "open alarms: 0, events: 1, stale series: 0"}
-    assert second["result"] == {"message": "open alarms: 1, events: 2, stale series: 1"}
+    assert first["result"] == {"message": "Digest: 0 alarms, 0 open, 1 event, 0 stale series"}
+    assert second["result"] == {"message": "Digest: 0 alarms, 1 open, 2 events, 1 stale series"}
     assert second["answers"]["summary"]["text"] == (
-        "open alarms: 1\n  [HIGH] hot (plant-7) since 2026-03-02T08:00:00Z: too hot\n\n"
-        "events: 2\n  2026-03-03T08:00:00Z morning\n  2026-03-02T08:00:00Z alarm-opened hot (plant-7)\n\n"
-        "stale series: 1\n  dsp.t (plant-7) since 2026-03-02T08:00:00Z, last 3\n"
+        "Digest: 0 alarms, 1 open, 2 events, 1 stale series\n\n"
+        "2026-03-02 08:00:00 UTC to 2026-03-03 08:00:00 UTC\n\n"
+        "Alarms: 0\n\n"
+        "Open alarms: 1\n  [HIGH] hot (plant-7)  too hot  open  2026-03-02 08:00:00 UTC\n\n"
+        "Events: 2\n  2026-03-03 08:00:00 UTC  morning\n"
+        "  2026-03-02 08:00:00 UTC  alarm-opened hot (plant-7)\n\n"
+        "Stale series: 1\n  dsp.t (plant-7)  2026-03-02 08:00:00 UTC  last 3\n"
     )
 
 

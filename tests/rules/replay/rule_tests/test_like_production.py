@@ -16,7 +16,7 @@ event_rule: {name: grave, datapoint: b, above: 5, severity: disaster}
 ---
 schedule: {name: hourly, cron: "30 * * * *", action: dig}
 ---
-action: {name: dig, digest: {channel: ops, limit: 2, text: "%s"}}
+action: {name: dig, digest: {queries: [open_alarms, events], channel: ops, limit: 2, text: "%s"}}
 """
 )
 GIVEN = """
