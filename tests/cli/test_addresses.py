@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.cli.addresses import publish_addresses, read_addresses
+from tocsin.core.addresses import publish_addresses, read_addresses
 
 NATS = "nats://tocsin:x@127.0.0.1:12345"
 

@@ -1,11 +1,12 @@
 """The addresses of the servers of a `tocsin up` on this machine.
 
-Guarantee: the file is used only if it and its directory belong to us and no other user can write to
-them, and only if it names a unix socket below that directory and a NATS on the loopback interface.
-In a directory of a stranger, a command would otherwise send passwords and commands to their server.
-The variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` have priority. Without them, commands
-use the addresses that the running `up` wrote to a file in its data directory, `TOCSIN_DATA` or
-`.tocsin`. It removes the file when it stops.
+Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` have priority. Without them, commands
+and the producer of `tocsin.client` use the addresses that the running `up` wrote to a file in its
+data directory, `TOCSIN_DATA` or `.tocsin`. It removes the file when it stops.
+
+The file is used only if it and its directory belong to us and no other user can write to them, and
+only if it names a unix socket below that directory and a NATS on the loopback interface. In a
+directory of a stranger, a command would otherwise send passwords and commands to their server.
 
 Why: after `tocsin up` in one terminal, `tocsin upcoming` works in another without settings. On
 failure: a file that is not trusted is ignored. The file of an `up` that was killed names servers that
@@ -21,9 +22,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from tocsin.core.private_files import write_private
+
+if TYPE_CHECKING:
+    from tocsin.core.settings import Settings
 
 _MAX_LENGTH = 10_000
 _LOCAL_NATS = re.compile(r"nats://([a-z0-9]+:[a-z0-9]+@)?127\.0\.0\.1:[0-9]{1,5}")
@@ -81,6 +86,12 @@ def _is_own_socket(options: dict[str, str], directory: Path) -> bool:
         return False
     noted = directory / "postgres.socket"
     return host.is_relative_to(directory) or (noted.is_file() and noted.read_text() == str(host))
+
+
+def with_addresses(settings: Settings) -> Settings:
+    """The settings; addresses that they do not have come from a running `up`."""
+    missing = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
+    return settings.model_copy(update=missing)
 
 
 @contextmanager
