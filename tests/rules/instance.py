@@ -8,7 +8,7 @@ order is always the same. The code under test is the product's own.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from nats.aio.client import Client
@@ -25,6 +25,9 @@ from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
+from rules.suppression.operator import add_silence
+from rules.suppression.silence_store import NewSilence
+from rules.suppression.window_lane import SilenceEnds
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
 from tests.rules.actions.performed_steps import step_context
@@ -46,13 +49,15 @@ class Instance:
         self.clock = VirtualClock(START)
         self.context = step_context(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()])
+        self._lane = RecordLane(
+            settings, [SilenceEnds(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()]
+        )
         self._subjects = settings.subjects
         self._read = 0
         self._performed = 0
 
     @classmethod
-    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Instance:
+    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Self:
         await _set_now(connection, START)
         return cls(settings, connection, bus, await begin_term(connection, "test"))
 
@@ -106,6 +111,12 @@ class Instance:
         actor = Actor("ann", "test", self.clock.now())
         row = await find_alarm(self.connection, str(alarm_id))
         await snooze(self.connection, row, actor, actor.now + parse_duration(duration))
+        await self.drain()
+
+    async def silence(self, matcher: str, duration: str) -> None:
+        now = self.clock.now()
+        silence = NewSilence(matcher, now, now + parse_duration(duration), "a test", "ann")
+        await add_silence(self.connection, silence, Actor("ann", "test", now))
         await self.drain()
 
     async def resolve(self, alarm_id: UUID) -> None:

@@ -35,6 +35,9 @@ class Receiver:
     behaviour: Behaviour | None = None
     """A test may replace it while the server runs. None: it responds with 200."""
 
+    accepted: list[Any] = field(default_factory=list)
+    """The bodies of the requests that were answered without a fault, in order."""
+
     @property
     def only(self) -> Received:
         (one,) = self.requests
@@ -48,6 +51,7 @@ def respond(status: int = 200, body: bytes = b"ok", **headers: str) -> Behaviour
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await writer.drain()
 
+    behave.is_success = status < 300  # type: ignore[attr-defined]
     return behave
 
 
@@ -119,7 +123,10 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
+            is_accepted = state.behaviour is None or getattr(state.behaviour, "is_success", False)
             await (state.behaviour or respond())(reader, writer)
+            if is_accepted:
+                state.accepted.append(state.requests[-1].json)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
