@@ -31,7 +31,7 @@ from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.embedded import Servers
 
-_GROUP_WAIT_S = 2.0
+_GROUP_WAIT_S = 5.0
 _BATCH = 1_000
 _LIMIT_S = 600.0
 _RULES = """
@@ -42,7 +42,7 @@ channel: {{name: up, webhook: {{url: "http://127.0.0.1:{up}/x"}}}}
 channel: {{name: down, webhook: {{url: "http://127.0.0.1:{down}/x"}}}}
 ---
 action_rule:
-  {{name: page, on: alarm, notify: [up, down], group_by: [labels.site], group_wait: {wait}s, group_interval: 2s}}
+  {{name: page, on: alarm, notify: [up, down], group_by: [labels.site], group_wait: {wait}s, group_interval: 5s}}
 """
 
 
