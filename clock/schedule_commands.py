@@ -1,6 +1,9 @@
 """Commands of operators about schedules: pause, resume, cancel, run now. Each becomes an event.
 
 Guarantee: the change, its audit row and its event (`origin=caused`) commit together or not at all.
+A run now appends a second event, with the origin, type, payload and action of a fire, so that it
+starts what a fire starts. It is no occurrence (I1): its id is random, it has no `fire_at`, and it
+is correlated with the event of the operator. The tick and the last occurrence stay as they are.
 Each command is one short transaction. Services that change schedules inside their own transactions
 leave an audit row only, because they must not lock the log.
 
@@ -56,10 +59,8 @@ async def cancel(
 
 
 async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -> int:
-    """Append a `schedule-triggered` event and return its seq.
-
-    It has the schedule's payload and action. The next fire is not moved.
-    """
+    """Append `schedule-triggered`, and the event that a fire would append. Returns the seq of the
+    latter."""
 
     async def once() -> int:
         async with connection.transaction():
@@ -68,16 +69,19 @@ async def run_now(connection: Connection, owner: str, name: str, actor: Actor) -
                 raise Refused(f"there is no schedule {name!r}", remedy="`tocsin schedules` lists them")
             new = {"at": actor.now.isoformat()}
             await record_audit(connection, actor, "run-now", "schedule", name, owner=owner, new=new)
+            triggered = _event(owner, name, actor, "schedule-triggered")
             event = NewEvent(
                 ts=actor.now,
-                origin="caused",
-                type="schedule-triggered",
+                origin="scheduled",
+                type=row["type"],
                 payload=row["payload"],
                 schedule=name,
                 action=row["action"] or "",
                 owner=owner,
+                source_event_id=triggered.id,
+                correlation_id=triggered.id,
             )
-            return await append_events(connection, [event])
+            return await append_events(connection, [triggered, event])
 
     return await retrying(once)
 

@@ -46,6 +46,7 @@ class SustainRow(NamedTuple):
     held: bool
     event_rule: str | None
     owner: str
+    instance: str
     state: str
     severity: int
     correlation_id: uuid.UUID
@@ -111,6 +112,7 @@ class Sustains:
                     "alarm_ids": column(row.ref for row in state_changes),
                     "rules": column(row.event_rule for row in state_changes),
                     "owners": column(row.owner for row in state_changes),
+                    "instances": column(row.instance for row in state_changes),
                     "keys": column(row.key for row in state_changes),
                 },
             )

@@ -19,14 +19,16 @@ from contextlib import suppress
 import psycopg
 
 from migrations.runner import refuse_unmigrated
-from rules.actions.cancel import AlarmEnds
+from rules.actions.channel_tests import ChannelTester
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
 from rules.actions.reports import ReportConsumer
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
+from rules.dispatch.suppression_ends import SuppressionEnds
 from rules.health.decide import HealthDecider
 from rules.lanes.batch_size import BatchSize, BatchSizes
 from rules.lanes.data_lane import DataLane
@@ -35,6 +37,7 @@ from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
 from rules.lanes.stream_pace import StreamPace
+from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
@@ -57,7 +60,16 @@ class Worker:
             self._settings,
             [
                 RecordLane(
-                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()]
+                    self._settings,
+                    [
+                        SilenceEnds(),
+                        EventAlarms(),
+                        Dispatcher(),
+                        EventWaits(),
+                        AlarmTransitions(),
+                        SuppressionEnds(),
+                        QueueBackstop(),
+                    ],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],
@@ -70,6 +82,7 @@ class Worker:
             Service("reports", ReportConsumer(self._settings).run),
             Service("ingest", EventIngester(self._settings).run),
             Service("health", HealthDecider(self._settings).run),
+            Service("channel tests", ChannelTester(self._settings).run),
         ]
         try:
             await self._check_schema()

@@ -9,11 +9,18 @@ from datetime import timedelta
 
 STRING_FIELDS = ("origin", "type", "schedule", "rule", "action", "owner", "id", "correlation_id")
 INT_FIELDS = ("severity", "seq")
+BOOL_FIELDS = ("manual",)
 INSTANT_FIELDS = ("ts", "recorded_at")
 PAYLOAD_FIELD = "payload"
-EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
+EVENT_FIELDS = (*STRING_FIELDS, *INT_FIELDS, *BOOL_FIELDS, *INSTANT_FIELDS, PAYLOAD_FIELD)
 
 MAX_SNOOZE = timedelta(days=366)
+MAX_SILENCE = timedelta(days=366)
+MAX_REASON_LENGTH = 1_000
+
+# Names in matchers of alarms (`where` of silences and maintenance, `source` and `target` of inhibits).
+MATCHER_STRINGS = ("rule", "owner", "key", "instance", "title", "type")
+MATCHER_FIELDS = (*MATCHER_STRINGS, "labels", "severity")
 ALARM_STRINGS = ("id", "rule", "owner", "state", "message", "acknowledged_by")
 ALARM_INTS = ("severity",)
 ALARM_BOOLS = ("acknowledged", "snoozed")
@@ -22,7 +29,7 @@ ALARM_MAPS = ("payload",)
 ALARM_FIELDS = (*ALARM_STRINGS, *ALARM_INTS, *ALARM_BOOLS, *ALARM_INSTANTS, *ALARM_MAPS)
 
 # Names in the texts of steps, in addition to the fields of the event.
-STEP_NAMES = ("alarm", "answers", "events", "now")
+STEP_NAMES = ("alarm", "alarms", "answers", "events", "now")
 
 WHERE_FIELDS = ("owner", "key", "labels")
 SERIES_FIELDS = (

@@ -14,7 +14,7 @@ REPLACED_WORDS = {
     "fate": r"fates?",
     "calm": r"calm",
     "hear": r"hearing|hears?|heard|unheard",
-    "silence": r"silen(?:ce|ces|t|tly)",
+    "silent": r"silent(?:ly)?",
     "house": r"houses?",
     "room": r"rooms?(?![.\-\w/])",
     "standing": r"standings?",

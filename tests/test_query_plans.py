@@ -22,7 +22,7 @@ from tocsin.core.settings import Settings
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = ("cdc", "clock", "timers", "rules", "tocsin/metrics")
 _COMMANDS = re.compile(
-    r"rules/(apply|replay)/|clock/explain/|/list_(alarms|health|keys|schedules|timers)\.|/find_failed_timers\."
+    r"rules/(apply|replay)/|clock/explain/|/list_(alarms|health|keys|schedules|silences|timers)\.|/find_failed_timers\."
 )
 """Statements of commands and replays, which read whole tables on purpose."""
 _BOUNDED = {
@@ -54,6 +54,8 @@ _FILL = (
     " from generate_series(1, 5) n",
     "insert into tocsin.action (id, name, action_rule, group_key, event_id, event_seq, document, state, started_at,"
     " correlation_id) select id, 'tell', event_rule, id::text, id, 1, '{}', 'running', now(), id from tocsin.alarm",
+    "insert into tocsin.silence (id, matcher, starts_at, ends_at, created_by, created_via, created_at)"
+    " select id, 'true', now(), now() + interval '1 hour', 'me', 'test', now() from tocsin.alarm",
     "insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, generation)"
     " select kind, id::text, '', now(), now(), 1 from tocsin.alarm,"
     " unnest(array['for-sustain', 'runbook-wait', 'schedule-tick', 'watchdog']) kind",

@@ -15,15 +15,23 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from pydantic import ValidationError
+
+from schemas.documents.runbook.retry import RetryPolicy
+from schemas.error_text import error_text
+from schemas.values.event_types import check_schedule_type
 from tocsin.core.errors import InvalidInput
 
 CATCH_UPS = ("latest", "all", "none")
 SOURCES = ("api", "rules")
 LONGEST_NAME = 128
+LONGEST_TEXT = 2_000
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
 # All fires of a catch-up are one transaction, and Postgres copies their payloads in memory.
 LARGEST_CATCH_UP_BYTES = 64_000_000
+RESERVED_OWNERS = "tocsin:"
+"""The beginning of the owners of Tocsin's own schedules."""
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -45,6 +53,11 @@ class ScheduleSpec:
     type: str = "schedule-fired"
     payload: Mapping[str, Any] = field(default_factory=dict)
     action: str | None = None
+    retry: Mapping[str, Any] | None = None
+    """Keys of `schemas.documents.runbook.RetryPolicy`, for the steps of the action."""
+    title: str | None = None
+    description: str | None = None
+    runbook_url: str | None = None
     enabled: bool = True
     source: str = "api"
 
@@ -56,6 +69,12 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
+    if spec.owner.startswith(RESERVED_OWNERS):
+        raise InvalidInput(
+            f"the owner {spec.owner!r} of schedule {spec.name!r} is reserved for schedules of tocsin itself",
+            remedy=f"choose an owner that does not begin with {RESERVED_OWNERS!r}",
+        )
+    refuse_reserved_owner(spec.owner)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
     of_schedule = f"of schedule {spec.name!r}"
@@ -63,6 +82,7 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
         raise InvalidInput(
             f"the type {spec.type!r} {of_schedule} is not 1 to 128 letters, digits, '_' or '-'"
         )
+    check_schedule_type(spec.type)
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
             raise InvalidInput(
@@ -77,16 +97,44 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
             raise InvalidInput(
                 f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
+    for key in ("title", "description", "runbook_url"):
+        text = getattr(spec, key)
+        if text is not None:
+            _check_text(key, text, shortest=1, longest=LONGEST_TEXT)
+    _check_retry(spec)
     normalised = replace(spec, payload=_as_json(spec.payload, of_schedule))
     _check_catch_up(normalised, of_schedule)
     return normalised
 
 
-def _check_text(key: str, text: str, *, shortest: int) -> None:
-    if not shortest <= len(text) <= LONGEST_NAME:
+def refuse_reserved_owner(owner: str) -> None:
+    """Raise `InvalidInput` for an owner of Tocsin's own schedules, such as the ends of silences."""
+    if owner.startswith(RESERVED_OWNERS):
+        raise InvalidInput(
+            f"the owner {owner!r} is reserved for schedules of tocsin itself",
+            remedy=f"use an owner that does not begin with {RESERVED_OWNERS!r}; `tocsin silence expire` ends a silence",
+        )
+
+
+def _check_retry(spec: ScheduleSpec) -> None:
+    if spec.retry is None:
+        return
+    try:
+        RetryPolicy.model_validate(spec.retry)
+    except ValidationError as error:
+        raise InvalidInput(f"the retry of schedule {spec.name!r}: {error_text(error)}") from None
+    if spec.action is None:
+        raise InvalidInput(
+            f"the retry of schedule {spec.name!r} has no effect without an action",
+            remedy="name the action that it is for",
+        )
+
+
+def _check_text(key: str, text: str, *, shortest: int, longest: int = LONGEST_NAME) -> None:
+    if not shortest <= len(text) <= longest:
         raise InvalidInput(
             f"the {key} {text[:150]!r} has {len(text)} characters",
-            remedy=f"give it {shortest} to {LONGEST_NAME}",
+            remedy=f"give it {shortest} to {longest}",
         )
     if "\0" in text or not _is_unicode(text):
         raise InvalidInput(f"the {key} {text!r} has a character that cannot be stored", remedy="remove it")

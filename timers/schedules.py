@@ -26,7 +26,7 @@ from psycopg.types.json import Jsonb
 
 from timers.identity import spread_of
 from timers.recurrence import Recurrence, parse_spec
-from timers.schedule_spec import ScheduleSpec, checked
+from timers.schedule_spec import ScheduleSpec, checked, refuse_reserved_owner
 from timers.schedule_times import NOTHING_DONE, Done, Row, done_of, next_occurrence, recurrence_of_spec
 from timers.tz_version import refuse_older_tz_data
 from tocsin.core.audit import Actor, record_audit
@@ -47,6 +47,10 @@ _CONTENT = (
     "type",
     "payload",
     "action",
+    "retry",
+    "title",
+    "description",
+    "runbook_url",
 )
 
 
@@ -123,6 +127,12 @@ async def find_schedule(connection: Connection, owner: str, name: str) -> Row | 
     return await fetch_dict(connection, "timers/find_schedule", {"owner": owner, "name": name})
 
 
+async def find_schedule_by_id(connection: Connection, id: uuid.UUID) -> tuple[str, str] | None:
+    """The owner and name of a schedule."""
+    row = await fetch_one(connection, "timers/find_schedule_by_id", {"id": id})
+    return None if row is None else (row[0], row[1])
+
+
 async def list_schedules(
     connection: Connection,
     *,
@@ -162,6 +172,8 @@ async def _change_existing(
     if_generation: int | None,
     change: Callable[[Row], Awaitable[PutResult]],
 ) -> PutResult:
+    refuse_reserved_owner(owner)
+
     async def change_row(row: Row | None) -> PutResult:
         if row is None:
             raise _no_schedule(owner, name)
@@ -202,7 +214,8 @@ def _refuse_unless(row: Row, allowed: tuple[str, ...], participle: str) -> None:
 
 def _content(spec: ScheduleSpec, recurrence: Recurrence) -> Row:
     values = {key: getattr(spec, key) for key in _CONTENT if key != "recurrence"}
-    return {**values, "payload": dict(spec.payload), "recurrence": recurrence.spec}
+    retry = None if spec.retry is None else dict(spec.retry)
+    return {**values, "payload": dict(spec.payload), "retry": retry, "recurrence": recurrence.spec}
 
 
 def _row_content(row: Row) -> Row:
@@ -313,7 +326,13 @@ async def _arm_next(
 
 
 def _parameters(content: Row) -> Row:
-    return {**content, "recurrence": Jsonb(content["recurrence"]), "payload": Jsonb(content["payload"])}
+    retry = None if content["retry"] is None else Jsonb(content["retry"])
+    return {
+        **content,
+        "recurrence": Jsonb(content["recurrence"]),
+        "payload": Jsonb(content["payload"]),
+        "retry": retry,
+    }
 
 
 def _audited(content: Mapping[str, Any], status: str, generation: int, next_at: datetime | None) -> Row:

@@ -15,7 +15,7 @@ with due as materialized (
     limit %(limit)s
 )
 select taken.locked_id::text, due.ref, due.key, due.fire_at, taken.nominal_at, taken.generation, taken.payload,
-       taken.generation is null, a.event_rule, a.owner, a.state, a.severity, a.correlation_id, a.source_event_id
+       taken.generation is null, a.event_rule, a.owner, a.instance, a.state, a.severity, a.correlation_id, a.source_event_id
 from due
 left join lateral (
     select t.ctid as locked_id, t.nominal_at, t.generation, t.payload
@@ -24,7 +24,7 @@ left join lateral (
       and t.parked_at is null and t.fire_at <= %(now)s
       and (t.key = 'snooze' or not exists (
           select from tocsin.alarm a
-          join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner
+          join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance
           join tocsin.lane_partition p on p.lane = s.lane and p.partition = s.partition
           where a.id = t.ref::uuid
             and (p.watermark is null or p.watermark < t.nominal_at

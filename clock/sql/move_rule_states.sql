@@ -8,11 +8,12 @@ set phase = case d.key when 'open' then 'open' else 'ok' end,
         else '{"phase": "ok", "alarm": null, "resolution": null, "due_at": null, "firing_series": {}}'::jsonb end,
     version = s.version + 1
 from (
-    select locked.event_rule, locked.owner, m.alarm_id, m.key
-    from unnest(%(alarm_ids)s::uuid[], %(rules)s::text[], %(owners)s::text[], %(keys)s::text[])
-        as m (alarm_id, event_rule, owner, key)
-    join tocsin.rule_state locked on locked.event_rule = m.event_rule and locked.owner = m.owner
-    order by locked.event_rule, locked.owner
+    select locked.event_rule, locked.owner, locked.instance, m.alarm_id, m.key
+    from unnest(%(alarm_ids)s::uuid[], %(rules)s::text[], %(owners)s::text[], %(instances)s::text[],
+                %(keys)s::text[])
+        as m (alarm_id, event_rule, owner, instance, key)
+    join tocsin.rule_state locked on locked.event_rule = m.event_rule and locked.owner = m.owner and locked.instance = m.instance
+    order by locked.event_rule, locked.owner, locked.instance
     for update of locked
 ) as d
-where s.event_rule = d.event_rule and s.owner = d.owner and s.alarm_id = d.alarm_id
+where s.event_rule = d.event_rule and s.owner = d.owner and s.instance = d.instance and s.alarm_id = d.alarm_id

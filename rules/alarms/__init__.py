@@ -1,7 +1,7 @@
 """Alarms: what workers decide about them, and what operators do to them.
 
-Guarantees: at most one alarm of an (event_rule, owner) is pending or open: a partial unique index
-enforces it. Every transition is one event of the record log. Acknowledgement and snooze are stored
+Guarantees: at most one alarm of an (event_rule, owner, instance) is pending or open: a partial unique
+index enforces it. Every transition is one event of the record log. Acknowledgement and snooze are stored
 next to the state: an operator never resolves an alarm, the rule does.
 
 Why the work of operators is separate: a worker commits under the fence of its partition and

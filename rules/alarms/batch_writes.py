@@ -16,7 +16,7 @@ written, in order, as events.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,20 +39,28 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    Suppressed,
     advance,
     step,
 )
 from rules.health.observations import Observation, alarm_observations
 from rules.lanes.batch import Writes
-from schemas.wire.alarm_events import RuleTransition, transition_event
+from rules.lanes.lineage_store import insert_lineages
+from schemas.wire.alarm_events import (
+    TIMED_TRANSITIONS,
+    RuleTransition,
+    suppressed_event,
+    transition_event,
+    transition_event_id,
+)
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.records import NewEvent, NewRecords
 
 _log = structlog.get_logger()
-RuleAndOwner = tuple[str, str]
-"""An event_rule and an owner: the key of a state."""
+StateKey = tuple[str, str, str]
+"""An event_rule, an owner and an instance: the key of a state."""
 StateFunction = Callable[[RuleState], tuple[RuleState, Effects]]
 
 
@@ -98,26 +106,33 @@ class BatchColumns:
 _NOT_STORED = StoredState()
 
 
-async def read_keys_with_alarm(connection: Connection, rules: Iterable[str]) -> list[RuleAndOwner]:
-    """The rules, with the owners for which they have a pending or open alarm."""
+def state_key(rule: Rule, input: Input) -> StateKey:
+    """The key of the state that an input concerns."""
+    return rule.name, input.owner, rule.instance_of(input)
+
+
+async def read_keys_with_alarm(connection: Connection, rules: Iterable[str]) -> list[StateKey]:
+    """The keys of the states of some rules that have a pending or open alarm."""
     rows = await fetch_all(connection, "rules.alarms/list_keys_with_alarm", {"rules": sorted(rules)})
-    return [(rule, owner) for rule, owner in rows]
+    return [(rule, owner, instance) for rule, owner, instance in rows]
 
 
-async def read_states(
-    connection: Connection, wanted: Iterable[RuleAndOwner]
-) -> dict[RuleAndOwner, StoredState]:
+async def read_states(connection: Connection, wanted: Iterable[StateKey]) -> dict[StateKey, StoredState]:
     keys = sorted(set(wanted))
     if not keys:
         return {}
     rows = await fetch_all(
         connection,
         "rules.alarms/read_rule_states",
-        {"rules": [rule for rule, _ in keys], "owners": [owner for _, owner in keys]},
+        {
+            "rules": [rule for rule, _, _ in keys],
+            "owners": [owner for _, owner, _ in keys],
+            "instances": [instance for _, _, instance in keys],
+        },
     )
     return {
-        (rule, owner): StoredState(RuleState.from_json(state), version, correlation_id)
-        for rule, owner, state, version, correlation_id in rows
+        (rule, owner, instance): StoredState(RuleState.from_json(state), version, correlation_id)
+        for rule, owner, instance, state, version, correlation_id in rows
     }
 
 
@@ -136,14 +151,14 @@ class AlarmBatch(Writes):
         self,
         lane: str,
         partition: int,
-        stored: Mapping[RuleAndOwner, StoredState],
+        stored: Mapping[StateKey, StoredState],
         observed_owners: AbstractSet[str] = frozenset(),
     ) -> None:
         """`observed_owners` are the owners of members of systems. Their alarms become observations."""
         self._lane = lane
         self._partition = partition
         self._stored = stored
-        self._states: dict[RuleAndOwner, RuleState] = {}
+        self._states: dict[StateKey, RuleState] = {}
         self._alarms: dict[uuid.UUID, TouchedAlarm] = {}
         self._dropped: list[uuid.UUID] = []
         self._columns: BatchColumns | None = None
@@ -151,26 +166,34 @@ class AlarmBatch(Writes):
         self.events: list[NewEvent] = []
         """The transitions, in the order in which they happened."""
         self.observations: list[Observation] = []
+        self._lineages: dict[uuid.UUID, tuple[str, ...]] = {}
 
     def apply_input(
-        self, rule: Rule, owner: str, input: Input, correlation_id: uuid.UUID | None = None
+        self,
+        rule: Rule,
+        input: Input,
+        correlation_id: uuid.UUID | None = None,
+        lineage: tuple[str, ...] = (),
     ) -> None:
         """Evaluate an input.
 
         `correlation_id` is the one of an event. An alarm over datapoints begins a correlation of
-        its own.
+        its own. The transitions that the input causes inherit its `lineage`.
         """
-        self._apply_observed(
-            (rule.name, owner), input.at, lambda state: step(rule, state, input), correlation_id
-        )
+        key, first = state_key(rule, input), len(self.events)
+        before = self._state(key) if lineage else BLANK
+        self._apply_observed(key, input.at, lambda state: step(rule, state, input), correlation_id)
+        if lineage:
+            ids = [event.id for event in self.events[first:]]
+            self._lineages |= dict.fromkeys([*ids, *_sustained_event_ids(before, self._state(key))], lineage)
 
-    def apply_deadline(self, key: RuleAndOwner, until: datetime) -> None:
+    def apply_deadline(self, key: StateKey, until: datetime) -> None:
         """Fire the sustain that is due at or before `until`."""
         self._apply_observed(key, until, lambda state: advance(state, until))
 
     def _apply_observed(
         self,
-        key: RuleAndOwner,
+        key: StateKey,
         at: datetime,
         function: StateFunction,
         correlation_id: uuid.UUID | None = None,
@@ -178,7 +201,7 @@ class AlarmBatch(Writes):
         before = self._state(key)
         self.change_state(key, function, correlation_id)
         if key[1] in self._observed_owners:
-            self.observations += alarm_observations(*key, at, before, self._state(key))
+            self.observations += alarm_observations(key, at, before, self._state(key))
 
     def apply_rule_changes(self, changes: Mapping[str, StateChange], at: datetime) -> None:
         """Change the states of the rules that an `apply` changed. `at` is the position of the cutover
@@ -189,7 +212,7 @@ class AlarmBatch(Writes):
                 self.change_state(key, partial(change_state, change=change, watermark=at, at=at))
 
     def change_state(
-        self, key: RuleAndOwner, function: StateFunction, correlation_id: uuid.UUID | None = None
+        self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
         """Replace one state by the result of `function`, and collect its effects."""
         before = self._state(key)
@@ -199,11 +222,11 @@ class AlarmBatch(Writes):
         for effect in effects:
             self._collect(key, effect, correlation_id)
 
-    def _state(self, key: RuleAndOwner) -> RuleState:
+    def _state(self, key: StateKey) -> RuleState:
         state = self._states.get(key)
         return state if state is not None else self._stored.get(key, _NOT_STORED).state
 
-    def _collect(self, key: RuleAndOwner, effect: Effect, correlation_id: uuid.UUID | None) -> None:
+    def _collect(self, key: StateKey, effect: Effect, correlation_id: uuid.UUID | None) -> None:
         if isinstance(effect, Pend):
             self._touched_alarm(key, effect.alarm, correlation_id)
         elif isinstance(effect, DropPending):
@@ -218,6 +241,11 @@ class AlarmBatch(Writes):
             touched = self._touched_alarm(key, effect.alarm, correlation_id)
             touched.state, touched.resolved_at, touched.reason = "resolved", effect.at, effect.reason
             self._append_transition(touched, "resolved", effect)
+        elif isinstance(effect, Suppressed):
+            _log.warning("event changed no alarm", rule=key[0], owner=key[1], reason=effect.reason)
+            self.events.append(
+                suppressed_event(key[0], key[1], effect.at, effect.event_id, effect.depth, effect.reason)
+            )
         elif isinstance(effect, MessageFailed):
             _log.warning("message cannot be filled", rule=key[0], owner=key[1], error=effect.error)
 
@@ -227,9 +255,7 @@ class AlarmBatch(Writes):
         ref = touched.alarm.ref(touched.correlation_id)
         self.events.append(transition_event(ref, transition, effect.at, effect.payload))
 
-    def _touched_alarm(
-        self, key: RuleAndOwner, alarm: Alarm, correlation_id: uuid.UUID | None
-    ) -> TouchedAlarm:
+    def _touched_alarm(self, key: StateKey, alarm: Alarm, correlation_id: uuid.UUID | None) -> TouchedAlarm:
         touched = self._alarms.get(alarm.id)
         if touched is None:
             stored = self._stored.get(key, _NOT_STORED)
@@ -287,6 +313,7 @@ class AlarmBatch(Writes):
             await connection.execute(statement("rules.alarms/drop_pending_alarms"), {"ids": self._dropped})
         if columns.alarms:
             await connection.execute(statement("rules.alarms/put_alarms"), columns.alarms)
+        await insert_lineages(connection, self._lineages)
 
     def records_to_append(self) -> NewRecords:
         return NewRecords(events=self.events)
@@ -297,8 +324,10 @@ class AlarmBatch(Writes):
         return {
             "lane": self._lane,
             "partition": self._partition,
-            "rules": column(rule for rule, _ in keys),
-            "owners": column(owner for _, owner in keys),
+            "rules": column(rule for rule, _, _ in keys),
+            "owners": column(owner for _, owner, _ in keys),
+            "instances": column(instance for _, _, instance in keys),
+            "recheck_at": column(state.recheck_at for state in states),
             "phases": column(state.phase for state in states),
             "alarm_ids": column(None if state.alarm is None else state.alarm.id for state in states),
             "states": column(state.to_json() for state in states),
@@ -313,6 +342,14 @@ def _sustain(state: RuleState) -> ArmedSustain | None:
     if state.phase == "pending":
         return ArmedSustain(str(state.alarm.id), "open", state.due_at, state.alarm.payload)
     return ArmedSustain(str(state.alarm.id), "clear", state.due_at, state.resolution or {})
+
+
+def _sustained_event_ids(before: RuleState, after: RuleState) -> Iterator[uuid.UUID]:
+    """The id of the event that the sustain will write which the change to `after` armed."""
+    sustain = _sustain(after)
+    if sustain is not None and sustain != _sustain(before):
+        transition = TIMED_TRANSITIONS[sustain.key].transition
+        yield transition_event_id(uuid.UUID(sustain.ref), transition, sustain.at)
 
 
 def _cancel_columns(cancelled: Sequence[ArmedSustain], ended: Sequence[str]) -> dict[str, Any]:
@@ -337,6 +374,7 @@ def _alarm_columns(touched: Sequence[TouchedAlarm]) -> dict[str, Any]:
         "ids": column(alarm.id for alarm in alarms),
         "rules": column(alarm.rule for alarm in alarms),
         "owners": column(alarm.owner for alarm in alarms),
+        "instances": column(alarm.instance for alarm in alarms),
         "states": column(change.state for change in touched),
         "severities": column(alarm.severity for alarm in alarms),
         "since": column(alarm.since for alarm in alarms),

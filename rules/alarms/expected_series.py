@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rules.engine import TypeIndex
 from schemas.documents.system import SystemDocument
+from schemas.values.series_key import base_key
 
 
 class ExpectedSeries(NamedTuple):
@@ -60,6 +61,6 @@ def series_without_data(
 
 def _meets(key: str, expected: ExpectedSeries, types: TypeIndex) -> bool:
     if expected.key is not None:
-        return key == expected.key
+        return base_key(key) == expected.key
     datapoint_type = types.of(key)
     return datapoint_type is not None and datapoint_type.name == expected.type

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from rules.alarms.batch_writes import AlarmBatch, read_keys_with_alarm, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_keys_with_alarm, read_states, state_key
 from rules.alarms.rule_change import StateChange, state_changes
 from rules.documents.compiled_rules import compiled_rule_book
 from rules.engine import EventSeen
+from rules.lanes.lineage_store import read_lineages_of
 from rules.language.cel import event_activation, event_environment
 from schemas.wire.event import Event
 from tocsin.core.db import Connection
@@ -40,15 +41,22 @@ class EventAlarms:
             event.seq: self._state_changes(event.seq) for event in events if event.type == "rules-applied"
         }
         changed_rules = {rule for changes_of_apply in changes.values() for rule in changes_of_apply}
-        subjects = [(rule.name, event.owner) for event, rules in events_with_rules for rule in rules]
+        inputs = {event.seq: _input(event) for event, rules in events_with_rules if rules}
+        subjects = [
+            state_key(rule, input)
+            for event, rules in events_with_rules
+            if (input := inputs.get(event.seq)) is not None
+            for rule in rules
+        ]
         if changed_rules:
             subjects += await read_keys_with_alarm(connection, changed_rules)
         batch = AlarmBatch("record", _PARTITION, await read_states(connection, subjects))
+        lineages = await read_lineages_of(connection, [event for event, rules in events_with_rules if rules])
         for event, rules in events_with_rules:
-            input = _input(event) if rules else None
+            input = inputs.get(event.seq)
             if input is not None:
                 for rule in rules:
-                    batch.apply_input(rule, event.owner, input, event.correlationid)
+                    batch.apply_input(rule, input, event.correlationid, lineages.get(event.id, ()))
             if event.seq in changes:
                 batch.apply_rule_changes(changes[event.seq], event.recordedat)
         return batch.freeze()

@@ -13,12 +13,12 @@ A calculated datapoint from the stream only triggers a batch. The stored series 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, read_states
+from rules.alarms.batch_writes import AlarmBatch, StateKey, read_states, state_key
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
 from rules.alarms.staleness import (
     NO_GAPS,
@@ -36,6 +36,7 @@ from rules.health.observations import Observation, freshness_observation
 from rules.lanes.arrival_gap import ArrivalGap, read_gaps
 from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, StalenessChange
+from rules.lanes.lineage import NO_LINEAGES
 from schemas.wire.subjects import token
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
@@ -57,7 +58,14 @@ class SeriesAlarms:
         rules = self._book.at(batch.rules_seq + 1)
         fresh = self._cache.for_rules(batch.rules_seq, rules.types)
         return await plan_batch(
-            connection, batch.partition, batch.inputs, rules, rules.members, fresh, batch.gaps
+            connection,
+            batch.partition,
+            batch.inputs,
+            rules,
+            rules.members,
+            fresh,
+            batch.gaps,
+            batch.lineages,
         )
 
 
@@ -82,10 +90,12 @@ async def plan_batch(
     members: Members = _NO_MEMBERS,
     fresh: FreshSeries | None = None,
     new_gaps: Sequence[ArrivalGap] = NO_GAPS,
+    lineages: Mapping[int, tuple[str, ...]] = NO_LINEAGES,
 ) -> SeriesBatch:
     """Read and decide, without a lock. The rows of `fresh` series are not read.
 
-    `new_gaps` are arrival gaps that are not recorded yet.
+    `new_gaps` are arrival gaps that are not recorded yet. `lineages` are those of messages that runs
+    sent, by their sequences.
     """
     watermarks = {_watermark(input) for input in inputs}
     until = max((watermark.until for watermark in watermarks), default=None)
@@ -101,7 +111,7 @@ async def plan_batch(
     sustained = await _read_sustained(connection, inputs, members)
     states = await read_states(connection, (*_subjects(rules, timeline), *sustained))
     alarms = AlarmBatch("data", partition, states, members.owners)
-    await _evaluate(alarms, rules, timeline)
+    await _evaluate(alarms, rules, timeline, lineages)
     for subject, watermark in sustained.items():
         alarms.apply_deadline(subject, watermark)
     freshness = _freshness_observations(first_arrivals, calculated)
@@ -190,11 +200,15 @@ async def _arm(connection: Connection, armed: Sequence[TrackedSeries]) -> None:
 
 
 async def _evaluate(
-    alarms: AlarmBatch, rules: CompiledRules, timeline: Sequence[Arrival | WentStale]
+    alarms: AlarmBatch,
+    rules: CompiledRules,
+    timeline: Sequence[Arrival | WentStale],
+    lineages: Mapping[int, tuple[str, ...]],
 ) -> None:
     for number, input in enumerate(timeline):
+        lineage = lineages.get(input.seq, ()) if lineages and isinstance(input, Arrival) else ()
         for rule in rules.for_key(input.key):
-            alarms.apply_input(rule, input.owner, input)
+            alarms.apply_input(rule, input, lineage=lineage)
         if number % _INPUTS_PER_SLICE == 0:
             await asyncio.sleep(0)  # Lets transactions of other partitions continue.
 
@@ -250,13 +264,13 @@ def _watermark(input: SeriesInput) -> OwnerWatermark:
     return input
 
 
-def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[RuleAndOwner]:
-    return ((rule.name, input.owner) for input in timeline for rule in rules.for_key(input.key))
+def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[StateKey]:
+    return (state_key(rule, input) for input in timeline for rule in rules.for_key(input.key))
 
 
 async def _read_sustained(
     connection: Connection, inputs: Sequence[SeriesInput], members: Members
-) -> dict[RuleAndOwner, datetime]:
+) -> dict[StateKey, datetime]:
     """The subjects whose sustains the watermarks decide, for owners of members only.
 
     For other owners it makes no difference which process handles a sustain, and when.
@@ -269,7 +283,7 @@ async def _read_sustained(
     if not until:
         return {}
     rows = await fetch_all(connection, "rules.alarms/list_sustained_subjects", {"owners": sorted(until)})
-    return {(rule, owner): until[owner] for rule, owner in rows}
+    return {(rule, owner, instance): until[owner] for rule, owner, instance in rows}
 
 
 async def _read_gaps(

@@ -5,7 +5,7 @@ Guarantee:
 - A state stays as it is if the conditions and the timing of its rule stay the same.
 - If they change, an open alarm stays open until the new rule clears it. Everything else is
   evaluated again from the next input on.
-- If the rule was removed or disabled, or no longer covers any series of the alarm, an open alarm is
+- If the rule was removed or disabled, has another `per`, or no longer covers any series of the alarm, an open alarm is
   resolved with the reason and a pending alarm is dropped. No alarm is left without a rule that can
   resolve it.
 
@@ -46,7 +46,7 @@ def state_changes(before: CompiledRules, after: CompiledRules) -> dict[str, Stat
             changes[name] = StateChange(None, "rule-disabled", "the rule was disabled")
         elif successor is None:
             changes[name] = StateChange(None, "rule-removed", "the rule was removed")
-        elif _lane(rule) != _lane(successor):
+        elif _lane(rule) != _lane(successor) or rule.document.per != successor.document.per:
             changes[name] = StateChange(None)
         elif rule.fingerprint != successor.fingerprint:
             changes[name] = StateChange(successor)

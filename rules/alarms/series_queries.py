@@ -124,4 +124,4 @@ def _key_regex(pattern: str) -> str:
     except ValueError as error:
         raise InvalidInput(str(error)) from None
     parts = (_WILDCARDS.get(part, re.escape(part)) for part in pattern.split("."))
-    return "^" + r"\.".join(parts) + "$"
+    return "^" + r"\.".join(parts) + r"(\{.*)?$"

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, RuleAndOwner, StoredState
+from rules.alarms.batch_writes import AlarmBatch, StateKey, StoredState
 from rules.alarms.rule_change import StateChange, change_state
 from rules.engine import RuleState
 from tocsin.core.db import Connection, fetch_all, statement
@@ -33,14 +33,14 @@ class StateAtWatermark(NamedTuple):
 
 
 def changed_alarms(
-    states: Mapping[RuleAndOwner, StateAtWatermark], changes: Mapping[str, StateChange], at: datetime
+    states: Mapping[StateKey, StateAtWatermark], changes: Mapping[str, StateChange], at: datetime
 ) -> AlarmBatch:
     """The changes of one chunk of `read_alarm_states`."""
     # The lane and the partition are used for new states only, and there are none.
     batch = AlarmBatch("data", 0, {key: state.stored for key, state in states.items()})
-    for (rule, owner), state in states.items():
-        change = partial(change_state, change=changes[rule], watermark=state.watermark, at=at)
-        batch.change_state((rule, owner), change)
+    for key, state in states.items():
+        change = partial(change_state, change=changes[key[0]], watermark=state.watermark, at=at)
+        batch.change_state(key, change)
     return batch
 
 
@@ -62,7 +62,7 @@ async def change_alarms(
 
 async def read_alarm_states(
     connection: Connection, changes: Mapping[str, StateChange], watermarks: Watermarks
-) -> AsyncIterator[dict[RuleAndOwner, StateAtWatermark]]:
+) -> AsyncIterator[dict[StateKey, StateAtWatermark]]:
     """Yield the states in chunks.
 
     Computing the changes of all of them at once could take so long that Postgres ends the session
@@ -70,18 +70,25 @@ async def read_alarm_states(
     """
     if not changes:
         return
-    after: RuleAndOwner = ("", "")
+    after: StateKey = ("", "", "")
     while True:
-        parameters = {"rules": sorted(changes), "rule": after[0], "owner": after[1], "limit": _CHUNK}
+        rule, owner, instance = after
+        parameters = {
+            "rules": sorted(changes),
+            "rule": rule,
+            "owner": owner,
+            "instance": instance,
+            "limit": _CHUNK,
+        }
         rows = await fetch_all(connection, "rules.apply/read_alarm_states", parameters)
         if rows:
-            after = rows[-1][:2]
+            after = rows[-1][:3]
             yield {
-                (rule, owner): StateAtWatermark(
+                (rule, owner, instance): StateAtWatermark(
                     StoredState(RuleState.from_json(state), version, correlation_id),
                     watermarks.get((lane, partition)),
                 )
-                for rule, owner, lane, partition, version, state, correlation_id in rows
+                for rule, owner, instance, lane, partition, version, state, correlation_id in rows
             }
         if len(rows) < _CHUNK:
             return

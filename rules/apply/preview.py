@@ -8,7 +8,7 @@ included. `tocsin plan` shows the result, and `tocsin apply --prune` asks with i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -16,6 +16,7 @@ from rules.alarms.rule_change import StateChange, change_state
 from rules.apply.actions import RunImpact, count_active_runs
 from rules.apply.alarms import StateAtWatermark, read_alarm_states
 from rules.apply.impact import impact_of
+from rules.apply.maintenance import NextWindows, preview_windows
 from rules.apply.plan import ApplyPlan, DocumentKey, plan_changes, read_stored
 from rules.apply.schedules import NextFires, preview_fires, refuse_orphaned_schedules
 from rules.documents.load import LoadedDocuments
@@ -41,6 +42,8 @@ class Preview:
     alarms: tuple[AlarmEnd, ...]
     runs: Mapping[DocumentKey, RunImpact]
     """The effect on the runs of each action_rule and action that changes."""
+    windows: Mapping[DocumentKey, NextWindows] = field(default_factory=dict)
+    """The next windows of each maintenance that changes."""
 
 
 async def preview(connection: Connection, loaded: LoadedDocuments, now: datetime, *, prune: bool) -> Preview:
@@ -49,16 +52,20 @@ async def preview(connection: Connection, loaded: LoadedDocuments, now: datetime
     plan = plan_changes(loaded, stored, prune=prune)
     await refuse_orphaned_schedules(connection, plan)
     fires = {change.key: await preview_fires(connection, change, now) for change in plan.of_kind("schedule")}
+    windows = {
+        change.key: await preview_windows(connection, change, now) for change in plan.of_kind("maintenance")
+    }
     rows = await fetch_all(connection, "rules.apply/read_partitions")
     watermarks = {(lane, partition): watermark for lane, partition, watermark in rows}
     changes = impact_of(stored, plan).state_changes
     alarms: list[AlarmEnd] = []
     async for states in read_alarm_states(connection, changes, watermarks):
-        for (rule, _), state in states.items():
+        for (rule, *_), state in states.items():
             end = _alarm_end(state, changes[rule], now)
             if end is not None:
                 alarms.append(end)
-    return Preview(plan, fires, tuple(alarms), await count_active_runs(connection, plan.effective))
+    runs = await count_active_runs(connection, plan.effective)
+    return Preview(plan, fires, tuple(alarms), runs, windows)
 
 
 def _alarm_end(state: StateAtWatermark, change: StateChange, at: datetime) -> AlarmEnd | None:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from rules.alarms.batch_writes import AlarmBatch, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states, state_key
 from rules.alarms.over_series import OwnerWatermark, plan_batch
 from rules.alarms.rule_change import rules_to_reevaluate
 from rules.apply.alarms import Watermarks
@@ -122,10 +122,10 @@ async def _stale_inputs(
 async def _evaluate(
     connection: Connection, partition: int, inputs: Sequence[tuple[Rule, WentStale]]
 ) -> AlarmBatch:
-    subjects = ((rule.name, input.owner) for rule, input in inputs)
+    subjects = (state_key(rule, input) for rule, input in inputs)
     batch = AlarmBatch("data", partition, await read_states(connection, subjects))
     for rule, input in inputs:
-        batch.apply_input(rule, input.owner, input)
+        batch.apply_input(rule, input)
     return batch
 
 

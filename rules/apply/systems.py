@@ -109,9 +109,9 @@ async def _replace(
             for key, stale_since in series.items()
         ),
         "alarms": as_rows(
-            alarm_row(owner, rule, alarm)
+            alarm_row(owner, *subject, alarm)
             for owner, alarms in states.alarms.items()
-            for rule, alarm in alarms.items()
+            for subject, alarm in alarms.items()
         ),
         "members": as_rows(member_row(row, condition) for row, condition in systems.members.items()),
     }
@@ -135,8 +135,8 @@ async def _read_members(connection: Connection, members: Members, watermarks: Wa
     row = await fetch_one(connection, "rules.apply/read_member_states", {"owners": sorted(members.owners)})
     assert row is not None
     states = member_states(row[0], ())
-    for owner, rule, partition, state in row[1]:
+    for owner, rule, instance, partition, state in row[1]:
         alarm = member_alarm_at(RuleState.from_json(state), watermarks["data", partition])
         if alarm is not None:
-            states.alarms.setdefault(owner, {})[rule] = alarm
+            states.alarms.setdefault(owner, {})[rule, instance] = alarm
     return states

@@ -30,6 +30,7 @@ from rules.apply.backlog import BacklogTooLarge, Progress, process_backlog
 from rules.apply.cutover import lock_partitions, record_cutovers
 from rules.apply.impact import Impact, impact_of
 from rules.apply.limits import check_size
+from rules.apply.maintenance import ChangeWindows
 from rules.apply.plan import ApplyPlan, DocumentChange, DocumentKey, plan_changes, read_stored
 from rules.apply.schedules import change_schedules, refuse_orphaned_schedules
 from rules.apply.staleness import evaluate_stale_series, handle_overdue
@@ -139,7 +140,8 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     overdue, observations = await handle_overdue(connection, watermarks, impact)
     stale_after = await read_changed_stale_after(connection, impact.before.types, impact.after.types)
     runs = CancelUnstarted(ended_rules(plan.effective))
-    works: tuple[Writes, ...] = (runs, ChangedWatchdogs(stale_after))
+    windows = await ChangeWindows.read(connection, plan, actor)
+    works: tuple[Writes, ...] = (windows, runs, ChangedWatchdogs(stale_after))
     for work in works:
         await work.write_timers(connection)
     transitions = await change_alarms(connection, impact.state_changes, watermarks, actor.now)
@@ -150,9 +152,10 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     await connection.execute(statement("rules.apply/raise_idle_timeout"))
     health = await change_systems(connection, impact, watermarks, observations, actor.now)
     applied = NewRecords([_applied_event(plan, actor)])
-    ends = [NewRecords(transitions), *(work.records_to_append() for work in works)]
-    records = NewRecords.joined([overdue, *ends, applied, evaluated, health])
-    seq = await _record(connection, plan.effective, records, len(evaluated.events))
+    ends = [NewRecords(transitions), *(work.records_to_append() for work in works if work is not windows)]
+    following = NewRecords.joined([windows.records_to_append(), evaluated])
+    records = NewRecords.joined([overdue, *ends, applied, following, health])
+    seq = await _record(connection, plan.effective, records, len(following.events))
     resolved = sum(event.type == "alarm-resolved" for event in transitions)
     return ApplyResult(plan, seq, next_at, resolved, len(runs.steps))
 

@@ -39,7 +39,7 @@ async def send_apprise(
         raise InvalidInput("apprise is not installed for the worker", remedy="pip install 'tocsin[apprise]'")
     timeout_s = target.timeout.total_seconds()
     request = {
-        "url": secrets.reveal(target.url),
+        "url": await secrets.reveal_url(target.url),
         "title": message.subject_line,
         "text": message.text,
         "allow": egress.allow_list.text,

@@ -16,6 +16,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.email import send_email
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
+from rules.delivery.secret_store import SecretStore
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import send_slack
 from rules.delivery.webhook import send_webhook
@@ -37,8 +38,8 @@ async def deliver(
     secrets: Secrets | None = None,
 ) -> DeliveryOutcome:
     """`key` is the idempotency key, the same for every attempt. `now` is the date of the message
-    and part of its signature."""
-    secrets = secrets or Secrets()
+    and part of its signature. Without `secrets` the delivery has none."""
+    secrets = secrets or Secrets(SecretStore())
     try:
         outcome = await _send(egress, target, message, secrets, key, now)
     except Unreachable as error:

@@ -88,6 +88,8 @@ async def _converse(
     egress: Egress, target: EmailTarget, raw: bytes, recipients: list[str], secrets: Secrets
 ) -> dict[str, tuple[int, str]]:
     server, sender = target.smtp, parse_mailbox(target.from_)
+    # Before connecting: a missing secret is reported whatever the server does.
+    login = await _login(server, secrets)
     smtp = SMTP(
         hostname=server.host,
         sock=await egress.open(server.host, _port(server)),
@@ -102,15 +104,22 @@ async def _converse(
         if server.security == "starttls":
             await _require(smtp, server, "starttls", "set 'security' to what it offers")
             await smtp.starttls()
-        if server.username is not None and server.password is not None:
+        if login is not None:
             await _require(smtp, server, "auth", "leave out 'username' and 'password'")
-            await smtp.login(secrets.reveal(server.username), secrets.reveal(server.password))
+            await smtp.login(*login)
         rejected, _ = await smtp.sendmail(sender.address, recipients, raw)
         with suppress(SMTPException, OSError):  # the server has accepted the mail
             await smtp.quit()
         return {address: (answer.code, answer.message) for address, answer in rejected.items()}
     finally:
         smtp.close()
+
+
+async def _login(server: SmtpServer, secrets: Secrets) -> tuple[str, str] | None:
+    if server.username is None or server.password is None:
+        return None
+    username = await secrets.reveal_to(server.host, server.username)
+    return username, await secrets.reveal_to(server.host, server.password)
 
 
 async def _require(smtp: SMTP, server: SmtpServer, extension: str, remedy: str) -> None:

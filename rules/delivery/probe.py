@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from rules.delivery.egress import Egress, host_and_port
 from rules.delivery.http import HttpRequest, HttpResponse, request
-from rules.delivery.secrets import Secrets
+from rules.delivery.secret_store import SecretStore
+from rules.delivery.secrets import Secrets, host_of
 from schemas.documents.probe import HttpProbe, Probe, TcpProbe
 from tocsin.core.errors import InvalidInput, Unreachable
 
@@ -30,7 +31,7 @@ class ProbeResult:
 
 
 async def probe(egress: Egress, document: Probe, secrets: Secrets | None = None) -> ProbeResult:
-    secrets = secrets or Secrets()
+    secrets = secrets or Secrets(SecretStore())
     started = time.monotonic()
     try:
         if document.http is not None:
@@ -46,12 +47,14 @@ async def probe(egress: Egress, document: Probe, secrets: Secrets | None = None)
 
 
 async def _probe_http(egress: Egress, document: HttpProbe, secrets: Secrets, started: float) -> ProbeResult:
-    headers = {name: secrets.reveal(value) for name, value in document.headers.items()}
+    url = await secrets.reveal_url(document.url)
+    host = host_of(url)
+    headers = {name: await secrets.reveal_to(host, value) for name, value in document.headers.items()}
     answer = await request(
         egress,
         HttpRequest(
             document.method,
-            secrets.reveal(document.url),
+            url,
             headers,
             timeout_s=document.timeout.total_seconds(),
             reads="failures" if document.contains is None else "all",

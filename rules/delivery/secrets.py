@@ -1,53 +1,65 @@
-"""Secrets: resolved when they are needed, and redacted in every text afterwards.
+"""Secrets of one delivery: resolved when they are needed, and redacted in every text afterwards.
 
-Guarantee: a value lives as long as one delivery. Every text that leaves the delivery passes
-`redact`, which hides every resolved value, also where it is quoted for a url, JSON or HTML, and the
-parts of a url that are secret by themselves. The repr shows no value.
+Guarantee: a value lives as long as one delivery, and is revealed only for a host that may receive it
+(`secret_store`). Every text that leaves the delivery passes `redact`, which hides every resolved
+value in all of its spellings (`tocsin.core.redaction`), and the parts of a url that are secret by
+themselves. The repr shows no value.
 
 On failure: `InvalidInput` that names the reference, never a value.
 """
 
-import html
-import json
-import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
+from rules.delivery.secret_store import SecretStore
 from schemas.values.secret import SecretRef
 from tocsin.core.errors import InvalidInput
+from tocsin.core.redaction import Redactor
 
-HIDDEN = "***"
-_MAX_BYTES = 65_536
 _MIN_PART_LENGTH = 8
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Secrets:
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        self._environ = os.environ if environ is None else environ
-        self._hidden: set[str] = set()
+    def __init__(self, store: SecretStore, channel: str = "") -> None:
+        self._store = store
+        self._channel = channel
+        self._redactor = Redactor()
 
     def __repr__(self) -> str:
         return "Secrets()"
 
-    def reveal(self, value: SecretRef | str) -> str:
-        """The value of a reference; a plain text is returned unchanged."""
+    async def reveal_to(self, host: str, value: SecretRef | str) -> str:
+        """The value of a reference, to be sent to `host`; a plain text is returned unchanged."""
         if isinstance(value, str):
             return value
-        secret = self._read(value)
-        if not secret:
-            raise InvalidInput(f"the secret {value} is empty", remedy="set it for the worker")
-        self._hidden |= _forms(secret)
+        secret = await self._read(value)
+        await self._store.check_use(value.secret, secret, host, self._channel)
+        return secret
+
+    async def reveal_url(self, value: SecretRef | str) -> str:
+        """The value of a reference that is the address itself."""
+        if isinstance(value, str):
+            return value
+        secret = await self._read(value)
+        if "://" not in secret:
+            raise InvalidInput(f"the secret {value.secret!r} is not a url")
+        await self._store.check_use(value.secret, secret, host_of(secret), self._channel)
+        return secret
+
+    async def reveal_key(self, value: SecretRef) -> str:
+        """The value of a reference that signs and is not sent."""
+        return await self._read(value)
+
+    async def _read(self, ref: SecretRef) -> str:
+        secret = await self._store.read(ref.secret)
+        self._redactor.add({secret, *_parts_of_url(secret)})
         return secret
 
     def redact(self, text: str) -> str:
         """The text without secrets, and without characters that Postgres cannot store."""
-        for value in sorted(self._hidden, key=len, reverse=True):
-            text = text.replace(value, HIDDEN)
-        return _UNSTORABLE.sub("\ufffd", text)
+        return _UNSTORABLE.sub("\ufffd", self._redactor.redact(text))
 
     def redact_json(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -56,46 +68,14 @@ class Secrets:
             return [self.redact_json(member) for member in value]
         return self.redact(value) if isinstance(value, str) else value
 
-    def _read(self, ref: SecretRef) -> str:
-        if ref.env is not None:
-            if ref.env not in self._environ:
-                raise InvalidInput(f"the secret {ref} is not set", remedy="set the variable for the worker")
-            return self._environ[ref.env]
-        try:
-            with Path(str(ref.file)).open("rb") as file:
-                raw = file.read(_MAX_BYTES + 1)
-        except OSError as error:
-            reason = (error.strerror or "unknown").lower()
-            raise InvalidInput(f"the secret {ref} cannot be read: {reason}") from None
-        if len(raw) > _MAX_BYTES:
-            raise InvalidInput(
-                f"the secret {ref} is larger than {_MAX_BYTES} bytes",
-                remedy="check that it is the right file",
-            )
-        try:
-            return raw.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InvalidInput(f"the secret {ref} is not text in UTF-8") from None
 
-
-def _forms(secret: str) -> set[str]:
-    """The forms in which a secret may appear in an error or an answer."""
-    values = {secret, *_parts_of_url(secret)}
-    return {
-        form
-        for value in values
-        for form in (
-            value,
-            quote(value),
-            quote(value, safe=""),
-            quote_plus(value),
-            json.dumps(value)[1:-1],
-            json.dumps(value, ensure_ascii=False)[1:-1],
-            html.escape(value),
-            repr(value)[1:-1],
-        )
-        if form
-    }
+def host_of(url: str) -> str:
+    """The host of an http url; '' if it has none, or is an apprise url, whose host can be a token."""
+    try:
+        parts = urlsplit(url)
+        return (parts.hostname or "") if parts.scheme in ("http", "https") else ""
+    except ValueError:
+        return ""
 
 
 def _parts_of_url(secret: str) -> set[str]:

@@ -4,6 +4,7 @@ Guarantee: texts are cut to the Slack limits, and `&`, `<` and `>` are escaped i
 this module makes, so that no value becomes a link or a mention.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -32,9 +33,8 @@ async def send_slack(
     # Notifications and screen readers use `text`.
     body = json_body({"text": escape(message.subject_line), "blocks": blocks})
     headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-    answer = await request(
-        egress, HttpRequest("POST", secrets.reveal(target.url), headers, body, target.timeout.total_seconds())
-    )
+    url = await secrets.reveal_url(target.url)
+    answer = await request(egress, HttpRequest("POST", url, headers, body, target.timeout.total_seconds()))
     return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
 
 
@@ -61,6 +61,12 @@ def fields(pairs: dict[str, str]) -> dict[str, Any]:
             for title, value in list(pairs.items())[:MAX_FIELDS]
         ],
     }
+
+
+def link_line(urls: Mapping[str, str]) -> dict[str, Any]:
+    """Links by their titles. The urls were checked when their document was loaded."""
+    links = "  |  ".join(f"<{escape(url)}|{escape(title)}>" for title, url in urls.items())
+    return {"type": "section", "text": {"type": "mrkdwn", "text": links}}
 
 
 def escape(text: str) -> str:

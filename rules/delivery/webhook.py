@@ -19,7 +19,7 @@ from rules.delivery.egress import Egress
 from rules.delivery.http import HttpRequest, request
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome, outcome_of_answer
-from rules.delivery.secrets import Secrets
+from rules.delivery.secrets import Secrets, host_of
 from schemas.documents.targets import WebhookTarget
 from schemas.values.json_shape import check_json_shape
 from schemas.values.secret import SecretRef
@@ -35,19 +35,21 @@ async def send_webhook(
     payload = message.payload if message.payload is not None else plain_payload(message)
     body = json_body(payload)
     timestamp = int(now.timestamp())
-    headers = {name: secrets.reveal(value) for name, value in target.headers.items()}
+    url = await secrets.reveal_url(target.url)
+    host = host_of(url)
+    headers = {name: await secrets.reveal_to(host, value) for name, value in target.headers.items()}
     headers |= {
         "Content-Type": "application/json",
         "Idempotency-Key": key,
         "webhook-id": key,
         "webhook-timestamp": str(timestamp),
     }
-    keys = [_signing_key(secrets, ref) for ref in target.secrets]
+    keys = [await _signing_key(secrets, ref) for ref in target.secrets]
     if keys:
         headers["webhook-signature"] = signature(keys, key, timestamp, body)
     answer = await request(
         egress,
-        HttpRequest(target.method, secrets.reveal(target.url), headers, body, target.timeout.total_seconds()),
+        HttpRequest(target.method, url, headers, body, target.timeout.total_seconds()),
     )
     return outcome_of_answer(answer.where, answer.status, answer.headers, answer.excerpt, now)
 
@@ -68,8 +70,8 @@ def signature(keys: Sequence[bytes], message_id: str, timestamp: int, body: byte
     )
 
 
-def _signing_key(secrets: Secrets, ref: SecretRef) -> bytes:
-    text = secrets.reveal(ref)
+async def _signing_key(secrets: Secrets, ref: SecretRef) -> bytes:
+    text = await secrets.reveal_key(ref)
     try:
         padding = "=" * (-len(text.removeprefix(_PREFIX)) % 4)  # some secrets leave it out
         key = base64.b64decode(text.removeprefix(_PREFIX) + padding, validate=True)

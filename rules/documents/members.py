@@ -1,8 +1,8 @@
 """Finds the series that count as members of systems.
 
 Guarantee: a member that is named by its type stands for every series of its owner that has the
-type. Until the first of them sends a datapoint, the member has one row without a key, which counts
-as no data.
+type, and one that is named by its key for every series with that key, whatever its dimensions are.
+Until the first of them sends a datapoint, the member has one row, which counts as no data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rules.engine import CompiledRules
 from schemas.documents.system import SystemDocument
+from schemas.values.series_key import base_key
 
 
 class MemberRow(NamedTuple):
@@ -48,7 +49,7 @@ class Members:
         """The members that a series counts as."""
         if owner not in self.owners:
             return []
-        rows = self._by_key.get((owner, key), [])
+        rows = self._by_key.get((owner, base_key(key)), [])
         type = rules.types.of(key)
         if type is not None:
             rows = rows + self._by_type.get((owner, type.name), [])
@@ -59,23 +60,30 @@ class Members:
 
     def rows(self, seen: Mapping[str, Iterable[str]], rules: CompiledRules) -> list[MemberRow]:
         """All members. `seen`: by owner, the keys of the series that have sent a datapoint."""
-        by_type = {
+        found = {
             row
             for owner in self.owners
             for key in seen.get(owner, ())
             for row in self.of_series(owner, key, rules)
-            if row.type
+            if is_found(row)
         }
         named = {_with_key(row, row.key, rules) if row.key else row for row in self._all()}
-        return sorted((named - {unseen_member(row) for row in by_type}) | by_type)
+        return sorted((named - {unseen_member(row) for row in found}) | found)
 
     def _all(self) -> Iterable[MemberRow]:
         return (row for rows in (*self._by_key.values(), *self._by_type.values()) for row in rows)
 
 
+def is_found(row: MemberRow) -> bool:
+    """Whether the series became known by its data only: by its type, or by its dimensions."""
+    return bool(row.type) or "{" in row.key
+
+
 def unseen_member(row: MemberRow) -> MemberRow:
-    """The row of a member that is named by its type, before its first series."""
-    return row._replace(key="", covered=False, holds=False)
+    """The row of a member before the first series that `is_found` for it."""
+    if row.type:
+        return row._replace(key="", covered=False, holds=False)
+    return row._replace(key=base_key(row.key))
 
 
 def _with_key(row: MemberRow, key: str, rules: CompiledRules) -> MemberRow:

@@ -4,7 +4,7 @@ Guarantee: the same inputs in the same order give the same alarms, ids and texts
 difference which shell runs the engine, how often it calls `advance`, and whether it stores the
 states in between.
 
-A shell keeps one `RuleState` per (rule, owner), calls `step` for each input and each rule that
+A shell keeps one `RuleState` per rule, owner and `Rule.instance_of`, calls `step` for each input and each rule that
 `CompiledRules` finds for it, and carries out the effects in their order.
 """
 
@@ -20,6 +20,7 @@ from rules.engine.effects import (
     Open,
     Pend,
     Resolve,
+    Suppressed,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid
@@ -47,6 +48,7 @@ __all__ = [
     "Rule",
     "RuleInvalid",
     "RuleState",
+    "Suppressed",
     "TypeIndex",
     "Value",
     "WentStale",

@@ -12,6 +12,7 @@ from functools import lru_cache
 from rules.engine.patterns import MAX_CACHED_KEYS, PatternIndex
 from rules.engine.rule import Rule, stale_rules
 from rules.engine.types import NO_TYPES, TypeIndex
+from schemas.values.series_key import base_key
 
 
 class CompiledRules:
@@ -32,7 +33,7 @@ class CompiledRules:
 
         @lru_cache(maxsize=MAX_CACHED_KEYS)
         def for_key(key: str) -> tuple[Rule, ...]:
-            return tuple(rule for rule in over_series.find(key) if rule.covers_type_of(key))
+            return tuple(rule for rule in over_series.find(base_key(key)) if rule.covers_type_of(key))
 
         @lru_cache(maxsize=MAX_CACHED_KEYS)
         def for_event(type: str) -> tuple[Rule, ...]:

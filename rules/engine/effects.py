@@ -31,6 +31,8 @@ class Alarm:
     since: datetime
     payload: dict[str, Any]
     source_event_id: uuid.UUID | None = None
+    instance: str = ""
+    """What the alarm is about: `Rule.instance_of`."""
 
     def ref(self, correlation_id: uuid.UUID) -> AlarmRef:
         return AlarmRef(self.id, self.rule, self.owner, self.severity, correlation_id, self.source_event_id)
@@ -111,19 +113,30 @@ class MessageFailed:
     error: str
 
 
-Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """An event changed nothing, because too many transitions led to it (`cascade_depth`)."""
+
+    at: datetime
+    event_id: str
+    depth: int
+    reason: str
+
+
+Effect = Suppressed | Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
 Effects = tuple[Effect, ...]
 
 
 def alarm_id(
     rule: str,
     owner: str,
+    instance: str,
     since: datetime,
     repeats: int = 0,
     reevaluated_at: datetime | None = None,
     event_id: str = "",
 ) -> uuid.UUID:
-    """The id of an alarm. Several alarms of a rule and an owner may begin at one instant.
+    """The id of an alarm. Several alarms of one instance may begin at one instant.
 
     - Over events, `event_id` distinguishes them: many events share the instant of their commit, and
       an apply between two of them deletes the state of the first.
@@ -131,7 +144,7 @@ def alarm_id(
     - `reevaluated_at` distinguishes the alarms that a rule and its later namesake began for one
       series that stayed stale.
     """
-    name = f"{rule}/{owner}/{since.astimezone(UTC).isoformat()}"
+    name = f"{rule}/{owner}/{instance}/{since.astimezone(UTC).isoformat()}"
     if event_id:
         name += f"/{event_id}"
     elif repeats:

@@ -17,6 +17,7 @@ from rules.engine.inputs import Arrival, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import Track
 from rules.language.cel.condition import ConditionInput
+from schemas.values.series_key import base_key
 
 SeriesInput = Arrival | WentStale
 
@@ -89,7 +90,7 @@ def _arrived_at(rule: Rule, input: SeriesInput) -> datetime:
 
 _READERS: dict[str, Callable[[Rule, SeriesInput], object]] = {
     "owner": lambda rule, input: input.owner,
-    "key": lambda rule, input: input.key,
+    "key": lambda rule, input: base_key(input.key),
     "labels": lambda rule, input: rule.types.labels(input.key, input.labels),
     "ts": lambda rule, input: input.ts,
     "arrived_at": _arrived_at,

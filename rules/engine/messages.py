@@ -1,13 +1,14 @@
 """Builds the messages and payloads of the events of an alarm.
 
-Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value,
-the threshold, for how long and since when. It contains what was known when the alarm began, so live
-workers, rule tests and backtests write the same text.
+Guarantee: a message is one sentence that names the series, the owner, the value, the threshold and
+for how long. The rule, the severity and the instants are not repeated in it: whatever shows a
+message has them as fields of their own. Live workers, rule tests and backtests write the same text.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from rules.engine.shorthands import STALE_THRESHOLD, number_text
 from rules.engine.state import FiringSeries
 from rules.language.templates import fill_text
 from schemas.values.duration import format_duration
+from schemas.values.series_key import base_key
 from schemas.values.severities import level_name
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
@@ -26,7 +28,7 @@ _MAX_TEXT_LENGTH = 100
 
 
 def opened_payload(
-    rule: Rule, owner: str, key: str, firing: FiringSeries
+    rule: Rule, owner: str, instance: str, key: str, firing: FiringSeries
 ) -> tuple[dict[str, Any], MessageFailed | None]:
     """The payload of `alarm-opened`.
 
@@ -37,9 +39,16 @@ def opened_payload(
         "threshold": threshold,
         "since": instant_text(firing.since),
         "labels": dict(firing.labels),
+        "instance": instance,
     }
     if key:
-        payload |= {"key": key, "value": firing.value, "unit": rule.types.unit(key)}
+        payload |= {
+            "key": base_key(key),
+            "value": firing.value,
+            "unit": rule.types.unit(key),
+            "series": [key],
+        }
+    payload |= _annotations(rule)
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
     message, failed = None, None
@@ -49,6 +58,11 @@ def opened_payload(
         failed = MessageFailed(str(error))
     payload["message"] = message or _opened_text(rule, owner, key, firing, threshold)
     return payload, failed
+
+
+def series_of_payload(payload: Mapping[str, Any]) -> list[str]:
+    """The keys of the series that fire, of the payload of an alarm; `[""]` if it is over events."""
+    return list(payload.get("series") or [""])
 
 
 def resolved_payload(
@@ -66,17 +80,16 @@ def resolved_payload(
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
     if not key:
-        return f"{rule.name}: clear{_of(owner)} (at {instant_text(at)})"
-    return f"{rule.name}: {key}{_of(owner)} is clear ({_measured(rule, key, value)} at {instant_text(at)})"
+        return f"{owner or 'the condition'} is clear"
+    return f"{key}{_of(owner)} is clear ({_measured(rule, key, value)})"
 
 
 def stale_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
-    last = f"last {_measured(rule, key, value)}, stale since {instant_text(at)}"
-    return f"{rule.name}: {key}{_of(owner)} is stale and counts as clear ({last})"
+    return f"{key}{_of(owner)} is stale and counts as clear (last {_measured(rule, key, value)})"
 
 
 def ended_text(rule: str, owner: str, why: str) -> str:
-    return f"{rule}{_of(owner)}: {why}"
+    return f"{owner or rule}: {why}"
 
 
 def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
@@ -88,16 +101,25 @@ def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
 
 
 def _opened_text(rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str) -> str:
-    since = instant_text(firing.since)
     if not key:
-        return f"{rule.name}: {firing.event_type}{_of(owner)}{rule.sustain_text} (at {since})"
-    series = f"{rule.name}: {key}{_of(owner)}"
-    value = _measured(rule, key, firing.value)
+        return f"{firing.event_type}{_of(owner)}{rule.sustain_text}"
+    series, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
     if firing.age_s:
-        last_arrival = firing.since - timedelta(seconds=firing.age_s)
-        return f"{series} has sent no data since {instant_text(last_arrival)} (last {value})"
+        age = format_duration(timedelta(seconds=round(firing.age_s)))
+        return f"{series} has sent no data for {age} (last {value})"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{series} {verb} {threshold}{rule.sustain_text} ({value} at {since})"
+    return f"{series} {verb} {threshold}{rule.sustain_text} ({value})"
+
+
+def _annotations(rule: Rule) -> dict[str, str]:
+    """The texts of the document for people, as far as it has them."""
+    document = rule.document
+    texts = {
+        "title": document.title,
+        "description": document.description,
+        "runbook_url": document.runbook_url,
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def value_text(value: Value | None) -> str:

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
 from cel_expr_python import cel
 
@@ -21,21 +22,30 @@ from rules.engine.inputs import Arrival, EventSeen, WentStale
 from rules.engine.shorthands import conditions_of
 from rules.engine.types import NO_TYPES, TypeIndex
 from rules.engine.windows import Window
-from rules.language.cel import Condition, ExpressionInvalid, compile_event_condition
+from rules.language.cel import (
+    Condition,
+    Expression,
+    ExpressionInvalid,
+    compile_event_condition,
+    compile_event_expression,
+)
 from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.values.annotation import MAX_TITLE_LENGTH
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import covers
 from schemas.values.rule_ref import RuleRef
+from schemas.values.series_key import base_key
 from schemas.values.severities import level, severities
 from tocsin.core.errors import InvalidInput
 
 _ZERO = timedelta(0)
 _MAX_CACHED_SERIES = 200_000
+_MAX_INSTANCE_LENGTH = 256
 _DECIDING_KEYS = {
-    *("datapoint", "event", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
+    *("datapoint", "event", "per", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
 }
 """The keys of a document on which decisions depend, in addition to the conditions."""
 
@@ -61,6 +71,7 @@ class Rule:
         self.type_name = type_name
         """The datapoint_type that implies this rule (`on_stale: alarm`); the rule covers only its
         series."""
+        self.is_per_series = document.datapoint is not None and document.per != "owner"
         self.severity = level(document.severity)
         self.sustain = document.for_ or _ZERO
         self.sustain_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
@@ -72,7 +83,7 @@ class Rule:
             None if document.window is None else Window(document.window.over, document.window.reduce)
         )
         self._compile(document)
-        self._event_type = None if document.event is None else _type_pattern(document.event)
+        self._event_type = None if document.event is None else event_type_pattern(document.event)
         self._where_cache: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
         self.fingerprint = self._fingerprint()
 
@@ -89,6 +100,8 @@ class Rule:
         assert fire is not None
         self.fire: Condition = fire
         self.clear = self._checked("clear", self._condition, texts.clear)
+        expressions = document.per if isinstance(document.per, tuple) else ()
+        self.per = tuple(self._expression(text) for text in expressions)
         self.names = fire.names | (self.clear.names if self.clear is not None else frozenset())
         constants = {**severities(), "age": _ZERO, "freshness": "fresh"}
         self.constants_on_arrival = {name: value for name, value in constants.items() if name in self.names}
@@ -102,6 +115,12 @@ class Rule:
         if self.document.event is not None:
             return compile_event_condition(text, rule=rule)
         return compile_series_condition(text, kind=self.kind, rule=rule)
+
+    def _expression(self, text: str) -> Expression:
+        try:
+            return compile_event_expression(text, rule=self.name)
+        except ExpressionInvalid as invalid:
+            raise RuleInvalid("per", invalid) from None
 
     def _checked(self, key: str, compile: Callable[..., Condition], text: str | None) -> Condition | None:
         try:
@@ -118,7 +137,7 @@ class Rule:
     def covers(self, key: str) -> bool:
         """Whether the rule evaluates the datapoints of a key, apart from `where`."""
         pattern = self.document.datapoint
-        return pattern is not None and covers(pattern, key) and self.covers_type_of(key)
+        return pattern is not None and covers(pattern, base_key(key)) and self.covers_type_of(key)
 
     def covers_type_of(self, key: str) -> bool:
         """False for a rule that a type implies, if the key has a more specific type."""
@@ -140,7 +159,7 @@ class Rule:
             return cached[1]
         variables = {
             "owner": input.owner,
-            "key": input.key,
+            "key": base_key(input.key),
             "labels": self.types.labels(input.key, input.labels),
         }
         # An error is expected: a series without the label is not covered.
@@ -150,11 +169,27 @@ class Rule:
         self._where_cache[series] = (input.labels, result)
         return result
 
+    def instance_of(self, input: Arrival | WentStale | EventSeen) -> str:
+        """What the alarm is about: the key of the series, or the values of `per` as JSON."""
+        if self.is_per_series:
+            return input.key  # type: ignore[union-attr]
+        if not self.per:
+            return ""
+        assert isinstance(input, EventSeen)
+        activation = self.activation_of_event(input)
+        return instance_text([expression.evaluate(activation) for expression in self.per])
+
     def activation_of_event(self, input: EventSeen) -> cel.Activation:
         return input.activation or event_activation(event_environment(), input.facts)
 
     def __repr__(self) -> str:
         return f"Rule({self.name!r})"
+
+
+def instance_text(values: list[Any]) -> str:
+    """The instance of an alarm over events; a long one is replaced by its hash."""
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text if len(text) <= _MAX_INSTANCE_LENGTH else hashlib.sha256(text.encode()).hexdigest()
 
 
 def stale_rules(types: TypeIndex) -> Iterable[Rule]:
@@ -166,10 +201,12 @@ def stale_rules(types: TypeIndex) -> Iterable[Rule]:
 
 def _stale_rule(type: DatapointTypeDocument) -> EventRuleDocument:
     facts = {"name": "stale", "datapoint": type.key, "absent": True, "severity": type.severity or "warning"}
+    facts |= {"title": f"{type.title}: no data"[:MAX_TITLE_LENGTH]} if type.title else {}
+    facts |= {"description": type.description, "runbook_url": type.runbook_url}
     document = EventRuleDocument.model_validate(facts)
     name = str(RuleRef("stale", type.name))
     return document.model_copy(update={"name": name, "for_": type.for_, "notify": type.notify})
 
 
-def _type_pattern(text: str) -> re.Pattern[str]:
+def event_type_pattern(text: str) -> re.Pattern[str]:
     return re.compile(".*".join(re.escape(part) for part in text.split("*")))

@@ -1,4 +1,4 @@
-"""State of one rule for one owner.
+"""State of one rule for one owner and instance.
 
 Guarantee: a state is immutable, and plain JSON when stored; `from_json(to_json(state)) == state`.
 Its size is bounded: a few facts per series that fires and, for rules that need earlier values, the
@@ -72,10 +72,13 @@ class RuleState(NamedTuple):
     """`Rule.fingerprint` of the rule that made the state."""
     firing_series: FiringSeriesByKey = _NONE
     tracks: Tracks = _NONE
+    recheck_at: datetime | None = None
+    """When the rule must be evaluated although nothing arrives; None: only when something does."""
 
     def tracking(self, key: str, track: Track, fingerprint: str) -> RuleState:
         """The state with another track; called for every datapoint of a rule that needs tracks."""
-        return RuleState._make((*self[:7], fingerprint, self.firing_series, {**self.tracks, key: track}))
+        tracks = {**self.tracks, key: track}
+        return RuleState._make((*self[:7], fingerprint, self.firing_series, tracks, self.recheck_at))
 
     @property
     def holding(self) -> frozenset[str]:
@@ -97,6 +100,7 @@ class RuleState(NamedTuple):
             "last_since": _text(self.last_since),
             "repeats": self.repeats,
             "fingerprint": self.fingerprint,
+            "recheck_at": _text(self.recheck_at),
             "firing_series": {key: _firing_series_json(firing) for key, firing in self.firing_series.items()},
             "tracks": {
                 key: [track.value, _text(track.at), [list(bucket) for bucket in track.buckets]]
@@ -124,6 +128,7 @@ class RuleState(NamedTuple):
                 key: Track(_value(value), parse_instant(at), tuple(tuple(bucket) for bucket in buckets))
                 for key, (value, at, buckets) in stored.get("tracks", {}).items()
             },
+            recheck_at=_instant(stored.get("recheck_at")),
         )
 
 
@@ -139,6 +144,7 @@ def _alarm_json(alarm: Alarm) -> dict[str, Any]:
         "severity": alarm.severity,
         "since": _text(alarm.since),
         "payload": alarm.payload,
+        "instance": alarm.instance,
         "source_event_id": None if alarm.source_event_id is None else str(alarm.source_event_id),
     }
 
@@ -152,6 +158,7 @@ def _alarm(stored: Mapping[str, Any]) -> Alarm:
         severity=stored["severity"],
         since=parse_instant(stored["since"]),
         payload=stored["payload"],
+        instance=stored.get("instance", ""),
         source_event_id=None if source is None else uuid.UUID(source),
     )
 

@@ -3,7 +3,8 @@
 Guarantee: decisions depend on the inputs alone, never on when or how often `advance` is called. A
 deadline at or before the instant of an input is handled first, at its nominal time; `advance` does
 the same if no input comes. An input that changes nothing returns the very same state and no
-effects. There is one alarm per rule and owner: it is open while any series of the owner fires.
+effects. There is one state and at most one alarm per rule, owner and instance (`Rule.instance_of`). With
+`per: owner` it is open while any series of the owner fires.
 
 A series that is not part of an open alarm is evaluated with `fire`, one that is with `clear`
 (default: `fire` is false). A condition that fails to evaluate is undecided, and the series stays as
@@ -20,7 +21,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rules.engine.effects import Effects
+from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
+from rules.engine.effects import Effects, Suppressed
 from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
@@ -48,7 +50,7 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
     elif isinstance(input, WentStale):
         state, more = _go_stale(rule, state, input)
     else:
-        state, more = _see_event(rule, state, input)
+        state, more = _see_within_depth(rule, state, input)
     return state, effects + more if effects else more
 
 
@@ -74,7 +76,7 @@ def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, 
         return state, ()
     if is_firing and (firing is None or had_no_data):
         return _begin(rule, state, arrival, value, rule.sustain)
-    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(arrival, value))
+    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value))
 
 
 def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[RuleState, Effects]:
@@ -87,7 +89,7 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
         value = (
             None if track is None else rule.window.amount(track.buckets, track.value, track.at, went_stale.at)
         )
-    evaluated = _evaluated(went_stale, value)
+    evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
         is_firing = fires_when_stale(rule, went_stale, value, _is_open(state, firing))
         if is_firing and firing is None:
@@ -100,7 +102,17 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
     return _continue(rule, state, firing, rule.no_data == "alarm", rule.no_data_for, evaluated)
 
 
-def _see_event(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
+def _see_within_depth(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
+    depth = depth_of(event.facts)
+    after, effects = _see_event(rule, state, event, depth + 1 if depth else 0)
+    if depth < MAX_DEPTH or not effects:
+        return after, effects
+    return state, (
+        Suppressed(event.at, str(event.facts.get("id") or ""), depth, reason_of(rule.name, depth)),
+    )
+
+
+def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tuple[RuleState, Effects]:
     if event.facts.get("rule") == rule.name:
         # The rule's own events would keep its alarm open forever.
         return state, ()
@@ -109,7 +121,7 @@ def _see_event(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleStat
         return state, ()
     firing = _firing_series(state, _EVENTS_KEY, event.at)
     is_firing = fires(rule, activation, _is_open(state, firing))
-    evaluated = EvaluatedInput(event.at, event.owner, _EVENTS_KEY, None)
+    evaluated = EvaluatedInput(event.at, event.owner, rule.instance_of(event), _EVENTS_KEY, None, depth=depth)
     if is_firing and firing is None:
         begun = FiringSeries(
             since=event.at,
@@ -138,7 +150,7 @@ def _begin(
         age_s=(input.at - input.last_arrival).total_seconds() if isinstance(input, WentStale) else 0.0,
         reevaluated_at=input.reevaluated_at if isinstance(input, WentStale) else None,
     )
-    return transition(rule, state, {**state.firing_series, input.key: begun}, _evaluated(input, value))
+    return transition(rule, state, {**state.firing_series, input.key: begun}, _evaluated(rule, input, value))
 
 
 def _continue(
@@ -169,7 +181,7 @@ def _leave(
     rule: Rule, state: RuleState, input: Arrival | WentStale, firing: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
     """The labels changed, and a series that the rule no longer covers counts as clear."""
-    return _continue(rule, state, firing, False, rule.keep_firing_for, _evaluated(input, input.value))
+    return _continue(rule, state, firing, False, rule.keep_firing_for, _evaluated(rule, input, input.value))
 
 
 def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
@@ -198,5 +210,6 @@ def _track(rule: Rule, before: Track | None, arrival: Arrival) -> Track:
     return Track(arrival.value, arrival.at, rule.window.add(buckets, arrival.value, arrival.at))
 
 
-def _evaluated(input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:
-    return EvaluatedInput(input.at, input.owner, input.key, value, isinstance(input, WentStale))
+def _evaluated(rule: Rule, input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:
+    instance = input.key if rule.is_per_series else ""
+    return EvaluatedInput(input.at, input.owner, instance, input.key, value, isinstance(input, WentStale))

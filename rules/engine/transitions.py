@@ -1,8 +1,8 @@
-"""Transitions of the one alarm of a rule and an owner, from the series that fire.
+"""Transitions of the one alarm of a rule, an owner and an instance, from the series that fire.
 
 Guarantee: an alarm opens once before it resolves, and at most one sustain is armed. Every change of
 the armed sustain is an effect, in this order: cancel, drop, pend, arm. An alarm is identified by
-(rule, owner, since), where `since` is when the series that causes it began to fire. If that series
+(rule, owner, instance, since), where `since` is when the series that causes it began to fire. If that series
 stops while another fires, the pending alarm is replaced by another alarm.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rules.engine import messages
 from rules.engine.effects import (
@@ -28,6 +28,7 @@ from rules.engine.effects import (
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.state import FiringSeries, FiringSeriesByKey, RuleState
+from schemas.values.series_key import base_key
 
 
 class EvaluatedInput(NamedTuple):
@@ -35,9 +36,12 @@ class EvaluatedInput(NamedTuple):
 
     at: datetime
     owner: str
+    instance: str
     key: str
     value: Value | None
     is_stale: bool = False
+    depth: int = 0
+    """The depth of the transitions that the input causes (`cascade_depth`); 0: they have none."""
 
 
 def transition(
@@ -103,7 +107,7 @@ def _transition_closed(rule: Rule, state: RuleState, input: EvaluatedInput) -> t
     if not state.firing_series:
         return _dropped(state)
     key, first = min(state.firing_series.items(), key=lambda item: (item[1].due_at, item[1].since, item[0]))
-    begun = state.alarm and (state.alarm.since, state.alarm.payload.get("key", ""))
+    begun = state.alarm and (state.alarm.since, messages.series_of_payload(state.alarm.payload)[0])
     if begun == (first.since, key):
         return state, ()
     state, effects = _dropped(state)
@@ -111,7 +115,7 @@ def _transition_closed(rule: Rule, state: RuleState, input: EvaluatedInput) -> t
     if state.last_opened_at is not None:
         due_at = max(due_at, state.last_opened_at + rule.cooldown)
     repeats = state.repeats + 1 if state.last_since == first.since else 0
-    alarm, failed = _alarm(rule, input.owner, key, first, repeats)
+    alarm, failed = _alarm(rule, input, key, first, repeats)
     if failed is not None:
         effects = (*effects, failed)
     state = state._replace(alarm=alarm, last_since=first.since, repeats=repeats)
@@ -138,9 +142,10 @@ def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tup
         reason="no-data" if input.is_stale else "cleared",
         message=text(rule, input.owner, input.key, input.value, input.at),
         opened_at=state.last_opened_at or alarm.since,
-        key=input.key,
+        key=base_key(input.key),
         value=input.value,
     )
+    payload = {**{name: value for name, value in payload.items() if name != "depth"}, **_depth(input)}
     if due_at <= input.at:
         return _ended(state), (*_cancel_clearing(state, alarm), Resolve(alarm, input.at, payload))
     state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
@@ -148,19 +153,28 @@ def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tup
 
 
 def _alarm(
-    rule: Rule, owner: str, key: str, firing: FiringSeries, repeats: int
+    rule: Rule, input: EvaluatedInput, key: str, firing: FiringSeries, repeats: int
 ) -> tuple[Alarm, MessageFailed | None]:
-    payload, failed = messages.opened_payload(rule, owner, key, firing)
+    owner, instance = input.owner, input.instance
+    payload, failed = messages.opened_payload(rule, owner, instance, key, firing)
+    payload |= _depth(input)
     alarm = Alarm(
-        id=alarm_id(rule.name, owner, firing.since, repeats, firing.reevaluated_at, firing.event_id),
+        id=alarm_id(
+            rule.name, owner, instance, firing.since, repeats, firing.reevaluated_at, firing.event_id
+        ),
         rule=rule.name,
         owner=owner,
         severity=rule.severity,
         since=firing.since,
         payload=payload,
         source_event_id=uuid.UUID(firing.event_id) if firing.event_id else None,
+        instance=instance,
     )
     return alarm, failed
+
+
+def _depth(input: EvaluatedInput) -> dict[str, Any]:
+    return {"depth": input.depth} if input.depth else {}
 
 
 def _cancel_clearing(state: RuleState, alarm: Alarm) -> Effects:

@@ -34,6 +34,8 @@ class Observation(NamedTuple):
     kind: ObservationKind
     subject: str
     """The key of the series, or the name of the event_rule."""
+    instance: str = ""
+    """The instance of the alarm of the event_rule."""
     alarm: MemberAlarm | None = None
     """The alarm of an observation of kind `alarm`; None if it is not open."""
 
@@ -44,6 +46,7 @@ class Observation(NamedTuple):
             "at": self.at.isoformat(),
             "what": self.kind,
             "subject": self.subject,
+            "instance": self.instance,
         }
         if self.alarm is not None:
             severity, since, keys = self.alarm
@@ -64,16 +67,20 @@ def member_alarm_at(state: RuleState, watermark: datetime | None) -> MemberAlarm
 
 
 def alarm_observations(
-    rule: str, owner: str, at: datetime, before: RuleState, after: RuleState
+    key: tuple[str, str, str], at: datetime, before: RuleState, after: RuleState
 ) -> Iterator[Observation]:
-    """The observations of one step of a state. A deadline that the step handled comes first."""
+    """The observations of one step of a state. A deadline that the step handled comes first.
+
+    `key` is that of the state: rule, owner and instance.
+    """
+    rule, owner, instance = key
     if before.due_at is not None and before.due_at <= at:
         due_at, earlier = before.due_at, member_alarm(before)
         before, _ = advance(before, at)
         if member_alarm(before) != earlier:
-            yield Observation(owner, due_at, "alarm", rule, member_alarm(before))
+            yield Observation(owner, due_at, "alarm", rule, instance, member_alarm(before))
     if member_alarm(after) != member_alarm(before):
-        yield Observation(owner, at, "alarm", rule, member_alarm(after))
+        yield Observation(owner, at, "alarm", rule, instance, member_alarm(after))
 
 
 def freshness_observation(calculated: NewCalculated) -> Observation:

@@ -15,7 +15,7 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from rules.documents.members import MemberRow
-from rules.health.observations import MemberAlarm, Observation, ObservationKind
+from rules.health.observations import MemberAlarm, Observation
 from rules.health.rollup import MemberCondition
 from rules.health.systems import (
     MAX_SHOWN_MEMBERS,
@@ -56,7 +56,7 @@ async def read_observations(connection: Connection, until: datetime, limit: int)
     """
     parameters = {"until": until, "limit": limit}
     rows = await fetch_all(connection, "rules.health/read_observations", parameters)
-    return [_observation(*row) for row in rows]
+    return [_observation(row) for row in rows]
 
 
 async def read_all_observations(connection: Connection) -> AsyncIterator[list[Observation]]:
@@ -68,7 +68,7 @@ async def read_all_observations(connection: Connection) -> AsyncIterator[list[Ob
     async with connection.cursor(name="observations") as cursor:
         await cursor.execute(statement("rules.health/read_all_observations"))
         while rows := await cursor.fetchmany(_CHUNK):
-            chunk += (_observation(*row).observation for row in rows)
+            chunk += (_observation(row).observation for row in rows)
             whole = bisect_left(chunk, chunk[-1].at, key=lambda observation: observation.at)
             if whole:
                 yield chunk[:whole]
@@ -77,18 +77,10 @@ async def read_all_observations(connection: Connection) -> AsyncIterator[list[Ob
         yield chunk
 
 
-def _observation(
-    id: int,
-    owner: str,
-    at: datetime,
-    kind: ObservationKind,
-    subject: str,
-    severity: int,
-    since: datetime,
-    keys: Sequence[str],
-) -> StoredObservation:
+def _observation(row: Sequence[Any]) -> StoredObservation:
+    id, owner, at, kind, subject, severity, since, keys, instance = row
     alarm = MemberAlarm(severity, since, frozenset(keys)) if keys else None
-    return StoredObservation(id, Observation(owner, at, kind, subject, alarm))
+    return StoredObservation(id, Observation(owner, at, kind, subject, instance, alarm))
 
 
 async def read_health(
@@ -113,14 +105,15 @@ async def read_health(
 
 
 def member_states(series: Iterable[Sequence[Any]], alarms: Iterable[Sequence[Any]]) -> MemberStates:
-    """The states of rows (owner, key, stale_since) and (owner, rule, severity, since, keys)."""
+    """The states of rows (owner, key, stale_since) and (owner, rule, instance,
+    severity, since, keys)."""
     states = MemberStates()
     for owner, key, stale_since in series:
         stale_at = None if stale_since is None else parse_instant(stale_since)
         states.series.setdefault(owner, {})[key] = stale_at
-    for owner, rule, severity, since, keys in alarms:
+    for owner, rule, instance, severity, since, keys in alarms:
         alarm = MemberAlarm(severity, parse_instant(since), frozenset(keys))
-        states.alarms.setdefault(owner, {})[rule] = alarm
+        states.alarms.setdefault(owner, {})[rule, instance] = alarm
     return states
 
 
@@ -132,12 +125,13 @@ async def write_health(
 ) -> None:
     """Store the effect of the observations, and delete them."""
     systems, members, _ = health
-    subjects = {(stored.owner, stored.subject, stored.kind == "alarm") for _, stored in observations}
-    series = {(owner, key) for owner, key, is_alarm in subjects if not is_alarm}
+    series = {(stored.owner, stored.subject) for _, stored in observations if stored.kind != "alarm"}
     alarms = {
-        (owner, rule): systems.states.alarms.get(owner, {}).get(rule)
-        for owner, rule, is_alarm in subjects
-        if is_alarm
+        (stored.owner, stored.subject, stored.instance): systems.states.alarms.get(stored.owner, {}).get(
+            (stored.subject, stored.instance)
+        )
+        for _, stored in observations
+        if stored.kind == "alarm"
     }
     parameters = {
         "observations": [id for id, _ in observations],
@@ -146,7 +140,9 @@ async def write_health(
             for owner, key in series
         ),
         "ended": as_rows(
-            {"owner": owner, "rule": rule} for (owner, rule), alarm in alarms.items() if not alarm
+            {"owner": owner, "rule": rule, "instance": instance}
+            for (owner, rule, instance), alarm in alarms.items()
+            if not alarm
         ),
         "alarms": as_rows(alarm_row(*subject, alarm) for subject, alarm in alarms.items() if alarm),
         "seen": as_rows(row._asdict() for row in members if row not in systems.members),
@@ -163,8 +159,8 @@ async def write_health(
     await connection.execute(statement("rules.health/put_health"), parameters)
 
 
-def alarm_row(owner: str, rule: str, alarm: MemberAlarm) -> dict[str, Any]:
-    return {"owner": owner, "rule": rule, **alarm._asdict(), "keys": sorted(alarm.keys)}
+def alarm_row(owner: str, rule: str, instance: str, alarm: MemberAlarm) -> dict[str, Any]:
+    return {"owner": owner, "rule": rule, "instance": instance, **alarm._asdict(), "keys": sorted(alarm.keys)}
 
 
 def member_row(row: MemberRow, condition: MemberCondition) -> dict[str, Any]:

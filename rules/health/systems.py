@@ -22,7 +22,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rules.documents.members import MemberRow, unseen_member
+from rules.documents.members import MemberRow, is_found, unseen_member
 from rules.health.observations import MemberAlarm, Observation
 from rules.health.rollup import (
     Health,
@@ -64,19 +64,19 @@ class MemberStates:
         self.series: dict[str, dict[str, datetime | None]] = {}
         """By owner and key, the series that have sent data, with the instant since which they are
         stale."""
-        self.alarms: dict[str, dict[str, MemberAlarm]] = {}
-        """By owner and rule, the open alarms."""
+        self.alarms: dict[str, dict[tuple[str, str], MemberAlarm]] = {}
+        """By owner, and by rule and instance, the open alarms."""
 
     def observe(self, observation: Observation) -> Iterable[str]:
         """Follow an observation, and return the keys of the series that it concerns."""
-        owner, at, kind, subject, alarm = observation
+        owner, at, kind, subject, instance, alarm = observation
         if kind != "alarm":
             self.series.setdefault(owner, {})[subject] = at if kind == "stale" else None
             return (subject,)
         alarms = self.alarms.setdefault(owner, {})
-        before = alarms.pop(subject, None)
+        before = alarms.pop((subject, instance), None)
         if alarm is not None:
-            alarms[subject] = alarm
+            alarms[subject, instance] = alarm
         return (before.keys if before else frozenset()) | (alarm.keys if alarm else frozenset())
 
     def keep_owners(self, owners: AbstractSet[str]) -> None:
@@ -145,7 +145,7 @@ class Systems:
     def observe(self, observations: Iterable[Observation]) -> None:
         """Follow the observations of one instant."""
         for observation in observations:
-            owner, _, kind, subject, _ = observation
+            owner, _, kind, subject, *_ = observation
             is_first = kind != "alarm" and subject not in self.states.series.get(owner, {})
             keys = self.states.observe(observation)
             if is_first:
@@ -170,7 +170,7 @@ class Systems:
     def _add_series(self, owner: str, key: str) -> None:
         """Replace the row of a member without data by the series that sent the first datapoint."""
         for row in self._find_members(owner, key):
-            if row.type:
+            if is_found(row):
                 self._remove(unseen_member(row))
                 self.add_member(row)
 

@@ -8,7 +8,7 @@ rejected become dead letters before the batch commits, and never block it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple, Protocol
 
@@ -20,10 +20,18 @@ from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
-from rules.lanes.data_stream import canary_subject, ensure_data_stream, partition_subject, producer_subject
+from rules.lanes.data_stream import (
+    calculated_partition_subject,
+    canary_subject,
+    ensure_data_stream,
+    is_calculated_subject,
+    partition_subject,
+    producer_subject,
+)
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import BatchPlan, LaneMessage
+from rules.lanes.lineage import NO_LINEAGES
 from rules.lanes.rules_unchanged import RulesUnchanged
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.error_text import error_text
@@ -62,6 +70,8 @@ class DataBatch(NamedTuple):
     types: TypeIndex
     gaps: Sequence[ArrivalGap] = ()
     """The arrival gaps that messages of the batch ended."""
+    lineages: Mapping[int, tuple[str, ...]] = NO_LINEAGES
+    """The lineages of messages that runs sent, by their sequences."""
 
 
 class DatapointWork(Protocol):
@@ -88,8 +98,14 @@ class DataLane:
         self._days: set[date] = set()
         self._js: JetStreamContext | None = None
 
-    def subject(self, partition: int) -> str:
-        return partition_subject(self._settings, partition)
+    def subjects(self, partition: int) -> list[str]:
+        return [
+            partition_subject(self._settings, partition),
+            calculated_partition_subject(self._settings, partition),
+        ]
+
+    def is_sourced(self, subject: str) -> bool:
+        return is_calculated_subject(self._settings, subject)
 
     async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
         return []
@@ -139,7 +155,7 @@ class DataLane:
                 yielded_at = len(parsed.inputs)
                 await asyncio.sleep(0)  # lets the transactions of other partitions continue
         await self._extend({message.at.date() for message in messages}, connection)
-        batch = DataBatch(partition, parsed.inputs, rules_seq, parsed.types, gaps)
+        batch = DataBatch(partition, parsed.inputs, rules_seq, parsed.types, gaps, parsed.lineages)
         works = [await work.plan(connection, batch) for work in self._works]
         await self._send_dead_letters(parsed.rejected)
         datapoints = DatapointWrites(partition, parsed.datapoints, parsed.rejected_datapoints)
@@ -180,16 +196,16 @@ class ParsedBatch:
         self.datapoints: list[PlacedArrival] = []
         self.rejected: list[tuple[LaneMessage, str]] = []
         self.rejected_datapoints = 0
+        self.lineages: dict[int, tuple[str, ...]] = {}
         self._bounds = bounds
 
     def add(self, message: LaneMessage) -> None:
-        _, _, _, _, owner, key = message.subject.split(".", 5)
+        _, _, kind, _, owner, key = message.subject.split(".", 5)
         try:
-            series = series_of(owner, key)
-            if message.source_seq is not None:
+            if kind == "calculated":
                 self._add_calculated(message, CalculatedDatapoint.model_validate_json(message.data))
             else:
-                self._add_datapoints(message, series)
+                self._add_datapoints(message, series_of(owner, key))
         except ValidationError as error:
             self._reject(message, error_text(error), 1)
         except ValueError as error:
@@ -211,6 +227,8 @@ class ParsedBatch:
     def _add_datapoints(self, message: LaneMessage, series: Series) -> None:
         datapoints, problems = read_datapoints(series.key, message.data, message.at, self._bounds)
         count = len(datapoints) + len(problems)
+        if message.lineage:
+            self.lineages[message.seq] = message.lineage
         for position, key, value, ts, labels in datapoints:
             expected = self.types.of(key)
             if expected is not None and _VALUE_KINDS[type(value)] != expected.value:
@@ -219,6 +237,12 @@ class ParsedBatch:
                     f"takes a {expected.value}"
                 )
                 continue
+            if labels and self.types.has_dimensions:
+                try:
+                    key = self.types.series_key(key, labels)
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
             arrival = Arrival(message.at, message.seq, series.owner, key, value, ts, labels)
             self.inputs.append(arrival)
             self.datapoints.append(PlacedArrival(position, arrival))

@@ -1,9 +1,13 @@
 """Lineage: the action_rules that led to an event. It stops loops. Pure.
 
 Guarantee: an event that a run emits carries the rules that led to it, and so does a message that a
-run publishes (header `Tocsin-Lineage`). A service that answers such a message with an event passes
-the header on. A rule in the lineage of an event is not started by it again, and no rule is started
-at a depth of `MAX_DEPTH`; `suppression` returns the reason.
+run publishes (header `Tocsin-Lineage`), a datapoint of a step `record` or `probe` included. A service
+that answers such a message with an event passes the header on. A transition of an alarm inherits the
+lineage of the datapoint or event that caused it, also if a sustain lies between them. A rule in the
+lineage of an event is not started by it again, and no rule is started at a depth of `MAX_DEPTH`;
+`suppression` returns the reason.
+
+An ordinary datapoint has no header, and nothing is stored for it.
 
 Why not the correlation id alone: an alarm that opens and resolves has one correlation id, and a
 rule may react to both.
@@ -12,11 +16,14 @@ rule may react to both.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from schemas.wire.subjects import text_of, token
 
+LINEAGE_HEADER = "Tocsin-Lineage"
 MAX_DEPTH = 16
+NO_LINEAGES: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 _MAX_TEXT_LENGTH = 8_192
 _TOKEN = re.compile(r"(?:[A-Za-z0-9_-]|%[0-7][0-9A-F])+")
 

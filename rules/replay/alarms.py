@@ -8,7 +8,7 @@ the end of a snooze, then arrivals: the order of `rules.replay.scheduler`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,6 @@ from uuid import UUID
 
 from rules.engine import Alarm
 from schemas.fields import ALARM_FIELDS
-from schemas.values.severities import level_name
 from schemas.wire.alarm_events import AlarmRef, snooze_ended_payload, transition_event
 from tocsin.core.records import NewEvent
 
@@ -31,6 +30,7 @@ class AlarmRecord:
     resolved_at: datetime | None = None
     is_resolved_by_sustain: bool = False
     acknowledged_by: str = ""
+    acknowledged_at: datetime | None = None
     snoozed_until: datetime | None = None
     snoozed_by: str = ""
 
@@ -69,11 +69,13 @@ class AlarmStore:
     def get(self, alarm_id: UUID | None) -> AlarmRecord | None:
         return None if alarm_id is None else self._records.get(alarm_id)
 
-    def find_open(self, rule: str, owner: str) -> AlarmRecord | None:
-        for record in self._records.values():
-            if (record.alarm.rule, record.alarm.owner, record.state) == (rule, owner, "open"):
-                return record
-        return None
+    def find_open(self, rule: str, owner: str) -> list[AlarmRecord]:
+        """The open alarms of a rule and an owner, one per instance, in the order of opening."""
+        return [
+            record
+            for record in self._records.values()
+            if (record.alarm.rule, record.alarm.owner, record.state) == (rule, owner, "open")
+        ]
 
     def open(self, alarm: Alarm, at: datetime, correlation_id: UUID | None = None) -> AlarmRecord:
         record = self._records[alarm.id] = AlarmRecord(alarm, correlation_id or alarm.id, at)
@@ -84,11 +86,11 @@ class AlarmStore:
         record.resolved_at, record.is_resolved_by_sustain = at, by_sustain
         return record
 
-    def acknowledge(self, record: AlarmRecord, who: str) -> bool:
+    def acknowledge(self, record: AlarmRecord, who: str, at: datetime | None = None) -> bool:
         """Acknowledge an alarm; false if it already was."""
         if record.acknowledged_by:
             return False
-        record.acknowledged_by = who
+        record.acknowledged_by, record.acknowledged_at = who, at
         return True
 
     def snooze(self, record: AlarmRecord, until: datetime | None, who: str) -> None:
@@ -134,6 +136,7 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "id": str(alarm.id),
         "rule": alarm.rule,
         "owner": alarm.owner,
+        "instance": alarm.instance,
         "state": record.state,
         "severity": alarm.severity,
         "since": alarm.since,
@@ -142,13 +145,7 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "acknowledged": bool(record.acknowledged_by),
         "acknowledged_by": record.acknowledged_by,
         "snoozed": record.snoozed_until is not None and record.snoozed_until > now,
+        "snoozed_until": record.snoozed_until,
+        "snoozed_by": record.snoozed_by,
+        "resolved_at": record.resolved_at,
     }
-
-
-def open_alarm_facts(alarms: Iterable[AlarmRecord], now: datetime) -> list[dict[str, Any]]:
-    """The open alarms, as a digest lists them."""
-    return [
-        {**alarm_facts(record, now), "severity": level_name(record.alarm.severity)}
-        for record in alarms
-        if record.state == "open"
-    ]

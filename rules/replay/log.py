@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-LogKind = Literal["event", "alarm", "stale", "fresh", "step", "run", "health"]
+LogKind = Literal["event", "alarm", "stale", "fresh", "rejected", "step", "run", "health"]
 
 
 @dataclass(frozen=True)

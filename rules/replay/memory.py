@@ -32,6 +32,7 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    Suppressed,
     WentStale,
     adopt,
     advance,
@@ -44,6 +45,8 @@ from rules.replay.staleness import FreshnessChange, OwnerStaleness
 from schemas.wire.alarm_events import RuleTransition
 
 _log = structlog.get_logger()
+MemoryKey = tuple[str, str]
+"""An event_rule and an instance: the key of a state of one owner."""
 
 
 class TransitionListener(Protocol):
@@ -51,8 +54,11 @@ class TransitionListener(Protocol):
         self, record: AlarmRecord, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]
     ) -> None: ...
 
-    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
+    def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         """The sustain of a rule was armed or moved."""
+
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        """An event changed no alarm of the rule, because too many transitions led to it."""
 
 
 class SeriesListener(TransitionListener, Protocol):
@@ -70,7 +76,7 @@ class RuleMemory:
 
     def __init__(self, owner: str, alarms: AlarmStore, listener: TransitionListener) -> None:
         self.owner = owner
-        self.states: dict[str, RuleState] = {}
+        self.states: dict[MemoryKey, RuleState] = {}
         self._alarms = alarms
         self._listener = listener
         self._pending: dict[UUID, UUID] = {}
@@ -78,10 +84,11 @@ class RuleMemory:
 
     def step(self, rule: Rule, given: Input, correlation_id: UUID | None = None) -> None:
         """Evaluate an input. An alarm over events has the `correlation_id` of its event."""
-        before = self.states.get(rule.name, BLANK)
+        key = rule.name, rule.instance_of(given)
+        before = self.states.get(key, BLANK)
         after, effects = step(rule, before, given)
-        if after is not before:
-            self._change(rule.name, given.at, before, after, effects, correlation_id)
+        if after is not before or effects:
+            self._change(key, given.at, before, after, effects, correlation_id)
 
     def restore(self, rule: Rule, state: RuleState) -> None:
         """Continue a state with an open alarm from before the replay."""
@@ -89,45 +96,47 @@ class RuleMemory:
         assert alarm is not None
         assert opened_at is not None
         self._alarms.open(alarm, opened_at)
-        self.keep(rule.name, *adopt(rule, state, opened_at))
+        self.keep((rule.name, alarm.instance), *adopt(rule, state, opened_at))
 
     @property
     def next_due(self) -> datetime | None:
         """The end of the next sustain."""
         return min((state.due_at for state in self.states.values() if state.due_at is not None), default=None)
 
-    def advance(self, rule: str, until: datetime) -> None:
-        """End the sustain of a rule if it is due at or before an instant."""
-        before = self.states[rule]
+    def advance(self, key: MemoryKey, until: datetime) -> None:
+        """End the sustain of a state if it is due at or before an instant."""
+        before = self.states[key]
         after, effects = advance(before, until)
         if after is not before:
-            self._change(rule, until, before, after, effects)
+            self._change(key, until, before, after, effects)
 
     def advance_all(self, until: datetime) -> None:
-        for rule in list(self.states):
-            self.advance(rule, until)
+        for key in list(self.states):
+            self.advance(key, until)
 
     def _change(
         self,
-        rule: str,
+        key: MemoryKey,
         at: datetime,
         before: RuleState,
         after: RuleState,
         effects: Effects,
         correlation_id: UUID | None = None,
     ) -> None:
-        self._observe(rule, at, before, after)
-        self.keep(rule, after, effects, correlation_id)
+        self._observe(key, at, before, after)
+        self.keep(key, after, effects, correlation_id)
 
-    def _observe(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
+    def _observe(self, key: MemoryKey, at: datetime, before: RuleState, after: RuleState) -> None:
         """Report what a change means for systems. Only series are members of systems."""
 
-    def keep(self, rule: str, state: RuleState, effects: Effects, correlation_id: UUID | None = None) -> None:
+    def keep(
+        self, key: MemoryKey, state: RuleState, effects: Effects, correlation_id: UUID | None = None
+    ) -> None:
         """Store a state of the engine and carry out its effects."""
-        before = self.states.get(rule, BLANK)
-        self.states[rule] = state
+        before = self.states.get(key, BLANK)
+        self.states[key] = state
         if state.due_at is not None and state.due_at != before.due_at:
-            self._listener.on_sustain(self, rule, state.due_at)
+            self._listener.on_sustain(self, key, state.due_at)
         for effect in effects:
             if isinstance(effect, Pend):
                 self._pending[effect.alarm.id] = correlation_id or effect.alarm.id
@@ -141,8 +150,10 @@ class RuleMemory:
                 by_sustain = before.due_at == effect.at
                 record = self._alarms.resolve(effect.alarm.id, effect.at, by_sustain=by_sustain)
                 self._listener.on_transition(record, "resolved", effect.at, effect.payload)
+            elif isinstance(effect, Suppressed):
+                self._listener.on_suppressed(key[0], self.owner, effect)
             elif isinstance(effect, MessageFailed):
-                _log.warning("message cannot be filled", rule=rule, owner=self.owner, error=effect.error)
+                _log.warning("message cannot be filled", rule=key[0], owner=self.owner, error=effect.error)
 
 
 class SeriesMemory(RuleMemory):
@@ -172,14 +183,15 @@ class SeriesMemory(RuleMemory):
             if change is not None:
                 self._freshen(arrival, change)
             for rule in rules_for_key(arrival.key):
-                before = states.get(rule.name, BLANK)
+                key = (rule.name, arrival.key if rule.is_per_series else "")
+                before = states.get(key, BLANK)
                 after, effects = step(rule, before, arrival)
                 if after is before:
                     continue
                 if effects or self.is_observed:
-                    self._change(rule.name, arrival.at, before, after, effects)
+                    self._change(key, arrival.at, before, after, effects)
                 else:
-                    states[rule.name] = after
+                    states[key] = after
 
     def pass_deadlines(self, until: datetime) -> None:
         """Make the series stale whose deadlines are at or before an instant."""
@@ -198,6 +210,8 @@ class SeriesMemory(RuleMemory):
         if self.is_observed:
             self._series_listener.on_observations([Observation(self.owner, arrival.at, "fresh", arrival.key)])
 
-    def _observe(self, rule: str, at: datetime, before: RuleState, after: RuleState) -> None:
+    def _observe(self, key: MemoryKey, at: datetime, before: RuleState, after: RuleState) -> None:
         if self.is_observed:
-            self._series_listener.on_observations(alarm_observations(rule, self.owner, at, before, after))
+            rule, instance = key
+            observations = alarm_observations((rule, self.owner, instance), at, before, after)
+            self._series_listener.on_observations(observations)

@@ -1,8 +1,8 @@
 """A queue of calls that are due at instants of virtual time.
 
 Guarantee: calls run in the order of their instants. At one instant sustains come first, then ends
-of snoozes, staleness, inputs, effects of events, steps of actions, and the health of systems last.
-Within a rank, calls run in the order in which they were added.
+of snoozes and of silences, staleness, inputs, effects of events, steps of actions, and the health of
+systems last. Within a rank, calls run in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime
 
-SUSTAIN, SNOOZE, STALENESS, INPUT, EVENT, STEP, HEALTH = range(7)
+SUSTAIN, SNOOZE, SILENCE, STALENESS, INPUT, EVENT, STEP, HEALTH = range(8)
 
 Call = Callable[[], None]
 

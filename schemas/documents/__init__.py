@@ -7,6 +7,8 @@ from schemas.documents.action_rule import ActionRuleDocument
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.documents.inhibit import InhibitDocument
+from schemas.documents.maintenance import MaintenanceDocument
 from schemas.documents.schedule import ScheduleDocument
 from schemas.documents.system import SystemDocument
 
@@ -18,6 +20,8 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "channel": ChannelDocument,
     "datapoint_type": DatapointTypeDocument,
     "system": SystemDocument,
+    "maintenance": MaintenanceDocument,
+    "inhibit": InhibitDocument,
 }
 
 __all__ = [
@@ -27,6 +31,8 @@ __all__ = [
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",
+    "InhibitDocument",
+    "MaintenanceDocument",
     "ScheduleDocument",
     "SystemDocument",
 ]

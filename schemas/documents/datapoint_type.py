@@ -11,21 +11,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schemas.documents.event_rule import Channels, PositiveDuration, Severity
+from schemas.documents.channel_names import Channels
+from schemas.documents.event_rule import PositiveDuration, Severity
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import Name, Owner
 
-_ALARM_FIELDS = ("severity", "for_", "notify")
+Dimension = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=64)]
+_ALARM_FIELDS = ("severity", "for_", "notify", "repeat")
 
 
 class DatapointTypeDocument(StrictModel):
     """The type of the datapoints of a key, or of keys that match a pattern."""
 
     name: Name = Field(description="Unique name of the type.", examples=["dsp-temperature"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["inlet sensor"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     key: KeyPattern = Field(
         description="Key, or pattern: `*` stands for one part of a key, `**` for one or more.",
         examples=["dsp.temperature", "dsp.*.temperature"],
@@ -59,6 +62,11 @@ class DatapointTypeDocument(StrictModel):
         examples=["5m"],
     )
     notify: Channels = Field((), description="Channels that are notified of that alarm.", examples=[["ops"]])
+    repeat: PositiveDuration | None = Field(
+        None,
+        description="Notify the channels again after this time, until that alarm is acknowledged or resolved.",
+        examples=["30m"],
+    )
     owners: Annotated[tuple[Owner, ...], Field(strict=False, max_length=10_000)] = Field(
         (),
         description="Owners that are expected to have this series: its status is unknown until it sends data.",
@@ -68,6 +76,12 @@ class DatapointTypeDocument(StrictModel):
         default_factory=dict,
         description="Labels of every series of this type; labels of a datapoint override them.",
         examples=[{"zone": "north"}],
+    )
+
+    dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=8)] = Field(
+        (),
+        description="Labels that distinguish series: each combination of their values is a series of its own.",
+        examples=[["core"]],
     )
 
     @property
@@ -82,9 +96,13 @@ class DatapointTypeDocument(StrictModel):
             raise document_error("has both 'interval' and 'heartbeat': keep one", "heartbeat")
         if self.on_stale == "alarm" and self.stale_after is None:
             raise document_error("has 'on_stale: alarm' and is never watched: add 'interval'", "on_stale")
+        if self.repeat is not None and not self.notify and self.on_stale == "alarm":
+            raise document_error("has 'repeat' without 'notify': name the channels", "repeat")
         if self.on_stale != "alarm":
             for field in _ALARM_FIELDS:
                 if getattr(self, field):
                     key = field.rstrip("_")
                     raise document_error(f"has '{key}' without effect: it belongs to 'on_stale: alarm'", key)
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise document_error("names a dimension twice: name each once", "dimensions")
         return self

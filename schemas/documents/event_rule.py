@@ -14,7 +14,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import EVENT_TYPE_PATTERN, Name
@@ -39,8 +41,20 @@ def _check_positive(duration: timedelta) -> timedelta:
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _check_per(per: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(per, str) and per not in ("series", "owner"):
+        raise ValueError(f"'{per}' is not known: write series, owner, or a list of expressions")
+    if not per:
+        raise ValueError("the list is empty: leave the key out instead")
+    return per
+
+
+Per = Annotated[
+    str | Annotated[tuple[Condition, ...], Field(strict=False, max_length=8)], AfterValidator(_check_per)
+]
 
 
 class WindowDocument(StrictModel):
@@ -54,12 +68,12 @@ class WindowDocument(StrictModel):
 
 
 class EventRuleDocument(StrictModel):
-    """Opens an alarm per owner while a condition holds."""
+    """Opens an alarm per series, owner or value of an event while a condition holds."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["dsp-hot"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["see the runbook"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     datapoint: KeyPattern | None = Field(
         None,
         description="Key of the datapoints to evaluate; `*` stands for one part of a key, `**` for one or more.",
@@ -69,6 +83,12 @@ class EventRuleDocument(StrictModel):
         None,
         description="Type of the events to evaluate; `*` stands for any letters.",
         examples=["link-down", "link-*"],
+    )
+    per: Per | None = Field(
+        None,
+        description="What has an alarm of its own: each `series` (default over datapoints), the `owner` as a whole "
+        "(default over events), or over events each combination of the values of CEL expressions.",
+        examples=["owner", ["payload.interface"]],
     )
     where: Condition | None = Field(
         None,
@@ -120,6 +140,11 @@ class EventRuleDocument(StrictModel):
         None, description="Text of the alarm.", examples=["{{ owner }} is at {{ value }} {{ unit }}"]
     )
     notify: Channels = Field((), description="Channels that are notified.", examples=[["ops"]])
+    repeat: PositiveDuration | None = Field(
+        None,
+        description="Notify the channels again after this time, until the alarm is acknowledged or resolved.",
+        examples=["30m"],
+    )
     enabled: bool = Field(True, description="false keeps the rule and resolves its alarms.", examples=[True])
 
     @model_validator(mode="after")
@@ -144,7 +169,19 @@ class EventRuleDocument(StrictModel):
         return self
 
     @model_validator(mode="after")
+    def _repeats_to_channels(self) -> Self:
+        if self.repeat is not None and not self.notify:
+            raise document_error("has 'repeat' without 'notify': name the channels", "repeat")
+        return self
+
+    @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
+        if self.event is not None and self.per == "series":
+            raise document_error(
+                "is over events, which have no series: list expressions such as [payload.interface]", "per"
+            )
+        if self.datapoint is not None and isinstance(self.per, tuple):
+            raise document_error("is over datapoints: write 'per: series' or 'per: owner'", "per")
         if self.event is not None:
             keys = ("above", "below", "absent", "rate_increase", "window", "no_data_for")
             for key in keys:

@@ -22,7 +22,7 @@ class HttpProbe(StrictModel):
     headers: Headers = Field(
         default_factory=dict,
         description="Additional headers; a value may be a reference to a secret.",
-        examples=[{"Authorization": {"env": "SHOP_AUTHORIZATION"}}],
+        examples=[{"Authorization": {"secret": "shop-authorization"}}],
     )
     status: Annotated[
         tuple[Annotated[int, Field(ge=100, le=599)], ...], Field(strict=False, max_length=20)

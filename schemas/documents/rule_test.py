@@ -5,11 +5,12 @@ a series can be expanded. Instants are durations since `start`, or absolute.
 """
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
@@ -20,9 +21,33 @@ from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
-INPUTS = ("series", "event", "acknowledge", "snooze", "unsnooze", "fail")
-EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "health", "run")
+INPUTS = (
+    *("series", "event", "acknowledge", "snooze", "unsnooze", "silence", "expire"),
+    *("fail", "report", "never_reported", "probe", "outage"),
+)
+EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run")
+_KEYS_OF_INPUTS = {
+    "values": ("series",),
+    "every": ("series",),
+    "labels": ("series",),
+    "batch": ("series",),
+    "ts": ("series", "event"),
+    "payload": ("event",),
+    "id": ("event",),
+    "severity": ("event",),
+    "correlation_id": ("event",),
+    "reply_to": ("event",),
+    "step": ("fail", "report", "probe"),
+    "times": ("fail",),
+    "result": ("report",),
+    "error": ("report", "fail"),
+    "well": ("probe",),
+    "latency_ms": ("probe",),
+}
+"""The keys that belong to some kinds of inputs only, and would have no effect elsewhere."""
 MAX_VALUES = 100_000
+SHORTEST_OUTAGE = timedelta(seconds=2)
+"""`rules.lanes.arrival_gap.SHORTEST_GAP`: a shorter time without arrivals is no gap."""
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _VALUES = re.compile(
     rf'(?P<value>_|true|false|"[^"]*"|-?{_NUMBER})(?P<step>[+-]{_NUMBER})?(?:x(?P<times>[1-9][0-9]{{0,5}}))?'
@@ -81,15 +106,49 @@ def _notation(text: str) -> str:
 
 
 def _instant(text: str) -> str:
-    if not re.match(r"[0-9]{4}-", text):
-        try:
-            parse_duration(text)
-        except InvalidInput as error:
-            raise ValueError(f"{error}; or write an instant such as 2026-03-04T10:00:00Z") from None
+    if re.match(r"[0-9]{4}-", text):
+        return _absolute(text)
+    try:
+        parse_duration(text)
+    except InvalidInput as error:
+        raise ValueError(f"{error}; or write an instant such as 2026-03-04T10:00:00Z") from None
     return text
 
 
+def _absolute(text: str) -> str:
+    try:
+        is_aware = datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        is_aware = False
+    if not is_aware:
+        raise ValueError(f"'{text}' is not an instant: write it as 2026-03-04T10:00:00Z")
+    return text
+
+
+def _ts(text: str) -> str:
+    if text[:1] not in "+-":
+        return _instant(text)
+    try:
+        parse_duration(text[1:])
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _outage(duration: timedelta) -> timedelta:
+    if duration <= SHORTEST_OUTAGE:
+        raise ValueError(f"it must be longer than {format_duration(SHORTEST_OUTAGE)} to be noticed")
+    return duration
+
+
 Instant = Annotated[str, AfterValidator(_instant)]
+Ts = Annotated[str, AfterValidator(_ts)]
+AbsoluteInstant = Annotated[str, AfterValidator(_absolute)]
+OneOrMore = Annotated[
+    tuple[str, ...],
+    Field(strict=False),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
@@ -107,8 +166,33 @@ class Given(StrictModel):
     )
     every: Duration | None = Field(None, description="Distance between the values.", examples=["1m"])
     labels: dict[str, str] = Field(default_factory=dict, description="Labels of the series.", examples=[{}])
+    batch: bool = Field(
+        False,
+        description="All values arrive in one message at `at`. Their `ts` are `every` apart, the last is `at`.",
+        examples=[True],
+    )
+    ts: Ts | None = Field(
+        None,
+        description="`ts` of the values or of the event: before (`-10m`) or after (`+10s`) the arrival, or an "
+        "instant, from which the values go on by `every`.",
+        examples=["-10m"],
+    )
     event: Name | None = Field(None, description="Type of an external event.", examples=["link-down"])
     payload: dict[str, JsonValue] = Field(default_factory=dict, description="Its payload.", examples=[{}])
+    id: str | None = Field(
+        None,
+        description="Its idempotency key: a second event with it is the same event.",
+        examples=["order-17"],
+    )
+    severity: str | None = Field(None, description="Its severity level.", examples=["high"])
+    correlation_id: str | None = Field(
+        None, description="Its correlation id: a UUID, or the `id` of another event.", examples=["order-17"]
+    )
+    reply_to: Name | None = Field(
+        None,
+        description="Action to whose newest run the event is a reply: it has the correlation id of the run.",
+        examples=["release"],
+    )
     acknowledge: AlarmRule | None = Field(
         None, description="Rule whose open alarm an operator acknowledges.", examples=["dsp-hot"]
     )
@@ -123,8 +207,42 @@ class Given(StrictModel):
     unsnooze: AlarmRule | None = Field(
         None, description="Rule of a snoozed alarm whose snooze an operator ends.", examples=["dsp-hot"]
     )
+    silence: SilenceInput | None = Field(None, description="An operator silences the alarms that match.")
+    expire: str | None = Field(
+        None, description="Matcher of a silence that an operator ends.", examples=['labels.site == "ams"']
+    )
     by: str = Field("operator", description="Name of the operator.", examples=["ann"])
     fail: Name | None = Field(None, description="Action whose next attempts fail.", examples=["page"])
+    report: Name | None = Field(
+        None,
+        description="Action to whose dispatched step a service reports: `result`, or `error` if it failed.",
+        examples=["deploy"],
+    )
+    result: dict[str, JsonValue] = Field(
+        default_factory=dict, description="With `report`: the result.", examples=[{"image": "shop:7"}]
+    )
+    error: str | None = Field(
+        None, description="With `report` or `fail`: the reason of the failure.", examples=["no space left"]
+    )
+    never_reported: Name | None = Field(
+        None, description="Action whose dispatched steps get no report: they time out.", examples=["deploy"]
+    )
+    probe: Name | None = Field(
+        None,
+        description="Action whose probes find from now on what `well` and `latency_ms` say.",
+        examples=["check-shop"],
+    )
+    well: bool = Field(True, description="With `probe`: whether the service is well.", examples=[False])
+    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None,
+        description="With `probe`: how fast it answers; by default 10, and no answer if it is not well.",
+        examples=[900],
+    )
+    outage: Annotated[Duration, AfterValidator(_outage)] | None = Field(
+        None,
+        description="For this time the data stream accepts nothing: values are lost, deadlines are extended.",
+        examples=["10m"],
+    )
     step: str | None = Field(
         None, description="Only this step of the action, by name or kind.", examples=["webhook"]
     )
@@ -144,7 +262,20 @@ class Given(StrictModel):
             text = f"is '{HEALTH_KEY}', which follows from the members of a system: give those, and expect 'health'"
             raise document_error(text, "series")
         self._check_snooze()
+        self._check_keys()
         return self
+
+    def _check_keys(self) -> None:
+        kind = self.kind
+        for key, kinds in _KEYS_OF_INPUTS.items():
+            if kind not in kinds and key in self.model_fields_set:
+                raise document_error(f"has '{key}', which belongs to {' or '.join(kinds)}: remove it", key)
+        if self.correlation_id is not None and self.reply_to is not None:
+            raise document_error("has 'correlation_id' and 'reply_to': keep one", "reply_to")
+
+    @property
+    def kind(self) -> str:
+        return next(key for key in INPUTS if getattr(self, key) is not None)
 
     def _check_snooze(self) -> None:
         if (self.snooze is None) != (self.for_ is None):
@@ -171,6 +302,9 @@ class Expected(StrictModel):
     event: Name | None = Field(None, description="Type of an event.", examples=["schedule-fired"])
     stale: Key | None = Field(None, description="Key of a series that goes stale.", examples=["dsp.load"])
     fresh: Key | None = Field(None, description="Key of a series that is fresh again.", examples=["dsp.load"])
+    rejected: Key | None = Field(
+        None, description="Key of a datapoint that becomes a dead letter.", examples=["dsp.load"]
+    )
     health: Name | None = Field(
         None, description="System whose health changes to `is`.", examples=["cooling"]
     )
@@ -209,6 +343,26 @@ class Expected(StrictModel):
         return f"{self.kind} {state}" if state else self.kind
 
 
+Kind = Literal["opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"]
+
+
+class Only(StrictModel):
+    """Restricts what needs an expectation. A result counts if it matches every key that is given."""
+
+    kinds: Annotated[tuple[Kind, ...], Field(strict=False)] = Field(
+        (), description="Kinds of results.", examples=[["sent"]]
+    )
+    action: OneOrMore = Field((), description="Actions, of `sent` and `run`.", examples=["send-report"])
+    rule: OneOrMore = Field((), description="Rules, of `opened` and `resolved`.", examples=["dsp-hot"])
+    owner: OneOrMore = Field((), description="Owners.", examples=["plant-7"])
+
+    @model_validator(mode="after")
+    def _restricts(self) -> Self:
+        if not (self.kinds or self.action or self.rule or self.owner):
+            raise document_error("is empty: give kinds, action, rule or owner")
+        return self
+
+
 class RuleTestDocument(StrictModel):
     """A test of rules in virtual time."""
 
@@ -218,7 +372,7 @@ class RuleTestDocument(StrictModel):
     rules: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = Field(
         description="Rule files, relative to the folder of the test.", examples=[["threshold.yaml"]]
     )
-    start: str = Field(
+    start: AbsoluteInstant = Field(
         "2026-01-05T00:00:00Z", description="Start of the virtual time.", examples=["2026-03-04T10:00:00Z"]
     )
     given: Annotated[tuple[Given, ...], Field(strict=False)] = Field((), description="Inputs.", examples=[[]])
@@ -229,9 +383,14 @@ class RuleTestDocument(StrictModel):
         "the test. The same holds for each kind that is expected at least once or is in `nothing_else`.",
         examples=[[]],
     )
-    nothing_else: Annotated[
-        tuple[Literal["sent", "event", "stale", "fresh", "health", "run"], ...], Field(strict=False)
-    ] = Field((), description="Kinds of which nothing else may happen.", examples=[["sent"]])
+    nothing_else: Annotated[tuple[Kind, ...], Field(strict=False)] = Field(
+        (), description="Kinds of which nothing else may happen.", examples=[["sent"]]
+    )
+    only: Only | None = Field(
+        None,
+        description="Restricts what needs an expectation; other results may happen as well.",
+        examples=[{"action": "send-report"}],
+    )
 
 
 def _require_one(model: BaseModel, keys: tuple[str, ...]) -> None:

@@ -1,25 +1,21 @@
 """The `schedule` document: a recurrence, and the event of each occurrence.
 
-Guarantee: exactly one recurrence key, names that are safe tokens, and a payload that is plain JSON.
-The loader checks the recurrence with `timers.recurrence`.
-
-Times stay texts here: their meaning depends on `tz`, and an apply compares them as they were
-written.
+Guarantee: names are safe tokens, and the payload is plain JSON. `recurrence_keys` has the keys of the
+recurrence.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue
 
-from schemas.documents.strict_model import StrictModel, document_error
+from schemas.documents.recurrence_keys import RecurrenceDocument
+from schemas.documents.runbook.retry import RetryPolicy
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
+from schemas.values.event_types import ScheduleEventType
 from schemas.values.json_shape import check_json_shape
 from schemas.values.names import Name, Owner
 from schemas.values.pydantic_check import pydantic_check
-
-RECURRENCE_KEYS = ("cron", "rrule", "every", "at")
-
-WallTimes = Annotated[tuple[str, ...], Field(strict=False, max_length=1000)]
 
 
 def _check_payload(payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -27,64 +23,14 @@ def _check_payload(payload: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return payload
 
 
-class ScheduleDocument(StrictModel):
+class ScheduleDocument(RecurrenceDocument):
     """A recurrence in a timezone. Each occurrence becomes an event."""
 
     name: Name = Field(description="Unique name of the schedule.", examples=["daily-digest"])
-    cron: str | None = Field(
-        None,
-        description="Cron expression of five fields, or @hourly, @daily, @weekly, @monthly, @yearly.",
-        examples=["0 8 * * MON-FRI", "*/15 * * * *", "@daily"],
-    )
-    rrule: str | None = Field(
-        None,
-        description="Recurrence rule of RFC 5545, without DTSTART (see `dtstart`).",
-        examples=["FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0;BYSECOND=0"],
-    )
-    every: str | None = Field(
-        None, description="Interval of elapsed time between fires.", examples=["10s", "5m", "1h30m"]
-    )
-    at: str | None = Field(
-        None,
-        description="One occurrence: an absolute instant, or a wall time in `tz`.",
-        examples=["2027-01-01T00:00:00Z", "2027-01-01T09:00:00"],
-    )
-    tz: str = Field(
-        "UTC",
-        description="IANA timezone in which wall times are read.",
-        examples=["America/New_York", "Europe/London", "UTC"],
-    )
-    dtstart: str | None = Field(
-        None, description="First wall time of an `rrule`.", examples=["2026-01-05T08:00:00"]
-    )
-    exdates: WallTimes = Field(
-        (), description="Wall times at which an `rrule` does not fire.", examples=[["2026-12-25T08:00:00"]]
-    )
-    rdates: WallTimes = Field(
-        (), description="Wall times at which an `rrule` fires as well.", examples=[["2026-12-24T08:00:00"]]
-    )
-    dst_gap: Literal["forward", "skip"] = Field(
-        "forward",
-        description="A wall time that does not exist: fire at the end of the gap, or not at all.",
-        examples=["forward"],
-    )
-    dst_fold: Literal["first", "second", "both"] = Field(
-        "first", description="A wall time that comes twice: which of the two fires.", examples=["first"]
-    )
     spread: Duration | None = Field(
         None,
         description="Adds a stable delay below this, derived from the name, so that schedules do not fire all at once.",
         examples=["5m"],
-    )
-    starts_at: str | None = Field(
-        None,
-        description="Nothing fires before this instant, or wall time in `tz`.",
-        examples=["2027-01-01T00:00:00Z"],
-    )
-    ends_at: str | None = Field(
-        None,
-        description="Nothing fires after this instant, or wall time in `tz`.",
-        examples=["2027-12-31T23:59:59"],
     )
     catch_up: Literal["latest", "all", "none"] = Field(
         "latest",
@@ -105,7 +51,11 @@ class ScheduleDocument(StrictModel):
     max_catch_up: int = Field(
         100, ge=1, le=10_000, description="Largest number of fires for `catch_up: all`.", examples=[100]
     )
-    type: Name = Field("schedule-fired", description="Type of the event.", examples=["schedule-fired"])
+    type: ScheduleEventType = Field(
+        "schedule-fired",
+        description="Type of the event; the types that Tocsin itself writes are reserved.",
+        examples=["schedule-fired"],
+    )
     owner: Owner = Field("", description="Owner of the event.", examples=["plant-7"])
     payload: Annotated[dict[str, JsonValue], AfterValidator(pydantic_check(_check_payload))] = Field(
         default_factory=dict,
@@ -115,21 +65,18 @@ class ScheduleDocument(StrictModel):
     action: Name | None = Field(
         None, description="Name of an action to run at each fire.", examples=["email-digest"]
     )
+    retry: RetryPolicy | None = Field(
+        None,
+        description="Attempts and delays for the steps of its action, instead of those in the action.",
+        examples=[{"attempts": 3, "initial_interval": "1m"}],
+    )
+    title: Title | None = Field(None, description="A name for people.", examples=["Daily digest of plant 7"])
+    description: Description | None = Field(
+        None, description="A note for readers.", examples=["Sent to the shift lead before the shift begins."]
+    )
+    runbook_url: RunbookUrl | None = Field(
+        None,
+        description="Where people read what to do about it.",
+        examples=["https://wiki.example.com/digest"],
+    )
     enabled: bool = Field(True, description="false pauses the schedule.", examples=[True])
-
-    @model_validator(mode="after")
-    def _has_one_recurrence(self) -> Self:
-        present = [key for key in RECURRENCE_KEYS if getattr(self, key) is not None]
-        if not present:
-            raise document_error("needs one of cron, rrule, every or at")
-        if len(present) > 1:
-            raise document_error(
-                f"has both '{present[0]}' and '{present[1]}': keep one of cron, rrule, every and at",
-                present[1],
-            )
-        for key in ("dtstart", "exdates", "rdates"):
-            if getattr(self, key) and self.rrule is None:
-                raise document_error(
-                    f"has '{key}', which belongs to 'rrule', and '{present[0]}': remove '{key}'", key
-                )
-        return self

@@ -33,7 +33,7 @@ class WebhookTarget(StrictModel):
 
     url: Url = Field(
         description="Address of the receiver; a reference if the url itself is a secret.",
-        examples=["https://hooks.example.com/tocsin", {"env": "HOOK_URL"}],
+        examples=["https://hooks.example.com/tocsin", {"secret": "hook-url"}],
     )
     method: Literal["POST", "PUT", "PATCH"] = Field(
         "POST", description="Method of the request.", examples=["POST"]
@@ -41,13 +41,13 @@ class WebhookTarget(StrictModel):
     headers: Headers = Field(
         default_factory=dict,
         description="Additional headers; a value may be a reference to a secret.",
-        examples=[{"Authorization": {"env": "HOOK_AUTHORIZATION"}, "X-Site": "plant-7"}],
+        examples=[{"Authorization": {"secret": "hook-authorization"}, "X-Site": "plant-7"}],
     )
     secrets: Annotated[tuple[Secret, ...], Field(strict=False, max_length=5)] = Field(
         (),
         description="Standard Webhooks secrets (`whsec_...`) to sign with; give the new and the old one "
         "while you replace a secret.",
-        examples=[[{"env": "HOOK_SECRET"}], [{"file": "/run/secrets/hook-new"}, {"env": "HOOK_OLD"}]],
+        examples=[[{"secret": "hook-secret"}], [{"secret": "hook-new"}, {"secret": "hook-old"}]],
     )
     timeout: Timeout = Field(
         timedelta(seconds=10), description="Longest time for the whole request.", examples=["10s"]
@@ -59,7 +59,7 @@ class SlackTarget(StrictModel):
 
     url: Secret = Field(
         description="Url of the webhook. It is a secret, because it allows posting.",
-        examples=[{"env": "SLACK_URL"}],
+        examples=[{"secret": "slack-url"}],
     )
     timeout: Timeout = Field(
         timedelta(seconds=10), description="Longest time for the whole request.", examples=["10s"]
@@ -80,7 +80,7 @@ class SmtpServer(StrictModel):
     )
     username: TextOrSecret | None = Field(None, description="User name for the login.", examples=["tocsin"])
     password: Secret | None = Field(
-        None, description="The password, as a reference.", examples=[{"env": "SMTP_PASSWORD"}]
+        None, description="The password, as a reference.", examples=[{"secret": "smtp-password"}]
     )
 
     @model_validator(mode="after")
@@ -114,7 +114,7 @@ class AppriseTarget(StrictModel):
     """Any other service, by its apprise url (needs the extra `tocsin[apprise]`)."""
 
     url: Secret = Field(
-        description="The apprise url, which holds credentials.", examples=[{"env": "TELEGRAM_URL"}]
+        description="The apprise url, which holds credentials.", examples=[{"secret": "telegram-url"}]
     )
     timeout: Timeout = Field(
         timedelta(seconds=20), description="Longest time for the whole delivery.", examples=["20s"]

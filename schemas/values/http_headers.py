@@ -1,7 +1,8 @@
 """Headers that authors add to requests.
 
 Guarantee: a name is a token of HTTP and not a header that Tocsin or HTTP itself sets. A value has
-no character that ends a line, so no value, literal or resolved, can add a header or a request.
+no character that ends a line, so no value, literal or resolved, can add a header or a request. A
+credential is a reference to a secret: documents are stored, exported and shown by `plan`.
 """
 
 import re
@@ -9,8 +10,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from schemas.values.credential_text import is_credential_name, looks_like_credential
 from schemas.values.pydantic_check import pydantic_check
-from schemas.values.secret import SecretRef, TextOrSecret
+from schemas.values.secret import REFERENCE_HINT, SecretRef, TextOrSecret
 from tocsin.core.errors import InvalidInput
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -46,6 +48,10 @@ def _check_headers(headers: dict[str, SecretRef | str]) -> dict[str, SecretRef |
         seen.add(name.lower())
         if isinstance(value, str):
             check_header_value(name, value)
+            if is_credential_name(name) or looks_like_credential(value):
+                raise ValueError(
+                    f"the header '{name}' is a credential and is never written down: {REFERENCE_HINT}"
+                )
     return headers
 
 

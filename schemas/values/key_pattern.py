@@ -1,7 +1,7 @@
 """Keys of datapoints, and patterns that match them.
 
 Guarantee: a key has 1 to 16 parts joined by dots, 255 characters at most. A part is a text without
-dots, white space, `*`, `>` and control characters. In a pattern, a part may be `*` (any one part)
+dots, white space, `*`, `>`, `{` and control characters. In a pattern, a part may be `*` (any one part)
 or `**` (one part or more). A pattern without either is a key and matches that key only.
 
 Why wildcards stand for whole parts: `dsp.t*` would need a search through every key; whole parts are
@@ -25,7 +25,7 @@ MAX_TOKEN_BYTES = 1536
 """As a token of a subject. An owner (128 characters of at most 12 bytes) and a key fit in one line of
 the protocol of NATS, which has 4,096 bytes."""
 MAX_PARTS = 16
-_PART = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
+_PART = re.compile(r"[^\s.*>{\x00-\x1f\x7f\ud800-\udfff]+")
 _WILDCARDS = ("*", "**")
 
 
@@ -33,7 +33,9 @@ def check_key(key: str) -> str:
     parts = _split(key)
     for part in parts:
         if not _PART.fullmatch(part):
-            raise ValueError(f"{key!r} is not a key: write parts joined by dots, without spaces, '*' and '>'")
+            raise ValueError(
+                f"{key!r} is not a key: write parts joined by dots, without spaces, '*', '>' and '{{'"
+            )
     return _check_token(key)
 
 

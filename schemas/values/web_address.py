@@ -1,7 +1,7 @@
 """Urls, hosts and ports in documents.
 
 Guarantee: an accepted url is http or https and has a host, no credentials and no character that
-could end a line. The egress guard checks its address when it is used.
+could end a line. A url in a document has no token either. The egress guard checks its address when it is used.
 
 On failure: `InvalidInput` that shows the host at most, since the path of a url may be a secret.
 """
@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from schemas.values.credential_text import url_has_credential
 from schemas.values.pydantic_check import pydantic_check
-from schemas.values.secret import SecretRef, TextOrSecret
+from schemas.values.secret import REFERENCE_HINT, SecretRef, TextOrSecret
 from tocsin.core.errors import InvalidInput
 
 MAX_URL_LENGTH = 2_000
@@ -52,7 +53,15 @@ def check_host(host: str) -> str:
 
 
 def _check_text_or_secret(value: str | SecretRef) -> str | SecretRef:
-    return check_url(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    check_url(value)
+    if url_has_credential(value):
+        raise InvalidInput(
+            f"the url of {urlsplit(value).hostname} has a token in it, and is never written down",
+            remedy=REFERENCE_HINT,
+        )
+    return value
 
 
 Url = Annotated[TextOrSecret, AfterValidator(pydantic_check(_check_text_or_secret))]

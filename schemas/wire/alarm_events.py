@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from schemas.fields import MAX_SNOOZE
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 from tocsin.core.records import NewEvent
 
 RuleTransition = Literal["opened", "resolved"]
@@ -54,8 +55,20 @@ TIMED_TRANSITIONS = {
 """The transition of each key of a for-sustain timer."""
 
 
+SUPPRESSED = "rules-suppressed"
+
+
 def event_type(transition: Transition) -> str:
     return f"alarm-{transition}"
+
+
+def is_transition(facts: Mapping[str, Any]) -> bool:
+    """Whether an event is a transition of an alarm: of a rule (`derived`) or of an operator
+    (`caused`). The type alone does not tell: an event of a producer or of a step `emit` that has one
+    of these types, from before they were reserved, is none."""
+    if not facts["type"].startswith("alarm-"):
+        return False
+    return facts["origin"] == "derived" or (facts["origin"] == "caused" and not facts["action"])
 
 
 OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
@@ -85,6 +98,22 @@ def transition_event(
     )
 
 
+def suppressed_event(rule: str, owner: str, at: datetime, event_id: str, depth: int, reason: str) -> NewEvent:
+    """The record that an event did not change the alarms of a rule, because too many transitions led
+    to it. It has the depth of that event, so that no rule continues from it."""
+    source = uuid.UUID(event_id) if event_id else None
+    return NewEvent(
+        id=uuid.uuid5(source, f"suppressed/{rule}") if source else uuid.uuid4(),
+        ts=at,
+        origin="derived",
+        type=SUPPRESSED,
+        payload={"reason": reason, "depth": depth},
+        rule=rule,
+        owner=owner,
+        source_event_id=source,
+    )
+
+
 def snooze_ended_payload(who: str) -> dict[str, Any]:
     """The payload of the snooze timer, and of the event that it writes when it fires."""
     return {"snoozed_by": who}
@@ -97,7 +126,7 @@ def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, not
 def snoozed_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, until: datetime | None) -> NewEvent:
     """The event of a snooze. An `until` of None ends the snooze that runs."""
     transition: Transition = "unsnoozed" if until is None else "snoozed"
-    payload = {"who": who, "via": via, "until": None if until is None else until.isoformat()}
+    payload = {"who": who, "via": via, "until": None if until is None else instant_text(until)}
     return _operator_event(alarm, transition, at, payload)
 
 

@@ -17,8 +17,9 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from schemas.error_text import error_text
+from schemas.values.event_types import FreeEventType
 from schemas.values.json_shape import check_json_shape
-from schemas.values.names import Name, Owner, check_storable
+from schemas.values.names import Owner, check_storable
 from schemas.values.severities import level
 from tocsin.core.errors import InvalidInput
 
@@ -36,7 +37,9 @@ class IngestEvent(BaseModel):
         description="Idempotency key: a second message with it is the same event.",
         examples=["order-17/shipped"],
     )
-    type: Name = Field(description="Type of the event, in the past tense.", examples=["order-shipped"])
+    type: FreeEventType = Field(
+        description="Type of the event, in the past tense.", examples=["order-shipped"]
+    )
     owner: Owner = Field("", description="Owner of the event.", examples=["plant-7"])
     payload: dict[str, Any] = Field(default_factory=dict, description="Payload of the event, plain JSON.")
     ts: AwareDatetime | None = Field(None, description="Instant of the event; by default its arrival.")
@@ -47,7 +50,7 @@ class IngestEvent(BaseModel):
 
     @property
     def event_id(self) -> uuid.UUID:
-        return uuid.uuid5(_EVENT_IDS, self.id)
+        return ingested_id(self.id)
 
     @property
     def rank(self) -> int | None:
@@ -77,6 +80,11 @@ class IngestEvent(BaseModel):
         if name is not None:
             level(name)
         return name
+
+
+def ingested_id(key: str) -> uuid.UUID:
+    """The id of the event whose message has an idempotency key."""
+    return uuid.uuid5(_EVENT_IDS, key)
 
 
 def read_ingest_event(body: bytes) -> IngestEvent:

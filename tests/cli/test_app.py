@@ -65,7 +65,7 @@ def test_help_lists_every_command_in_its_section() -> None:
     assert tuple(sections) == _SECTIONS
     assert sections["Rules"][:3] == ["check", "plan", "apply"]
     assert sections["Look"][0] == "alarms"
-    assert sections["Act"] == ["ack", "snooze", "send", "emit", "schedule"]
+    assert sections["Act"] == ["ack", "snooze", "silence", "send", "emit", "schedule"]
     assert sections["Operate"][0] == "up"
     listed = [name for names in sections.values() for name in names]
     group = typer.main.get_command(app)
@@ -204,10 +204,16 @@ def test_a_defect_keeps_its_traceback(tocsin: CommandLine, monkeypatch: pytest.M
 def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_that_is_named(
     settings: Settings, alone: CommandLine, tmp_path: Path
 ) -> None:
-    from tocsin.cli.addresses import publish_addresses
+    from tocsin.core.addresses import publish_addresses
 
     (tmp_path / ".tocsin").mkdir()
-    with publish_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):
+    given = psycopg.conninfo.conninfo_to_dict(settings.postgres)
+    # An address is accepted only below the directory.
+    (tmp_path / ".tocsin" / "postgres").symlink_to(str(given["host"]))
+    address = (
+        f"postgresql://postgres@/{given['dbname']}?host={tmp_path}/.tocsin/postgres&port={given['port']}"
+    )
+    with publish_addresses(tmp_path / ".tocsin", address, settings.nats):
         assert alone("schedules").out.startswith("no schedules: ")
         alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
         assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err

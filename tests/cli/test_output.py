@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from tocsin.cli.output import (
     compact,
     countdown,
     due_text,
+    json_text,
     local_text,
     printable,
     since_text,
@@ -77,3 +79,13 @@ def test_values_of_a_row_fit_on_one_line() -> None:
     assert [compact(value) for value in (None, {"a": [1]}, timedelta(minutes=90), _AT, "x")] == [
         *("none", '{"a": [1]}', "1h30m", "2026-03-08T07:00:00Z", "x"),
     ]
+
+
+def test_json_has_no_character_that_a_terminal_interprets() -> None:
+    """F25: C1 and bidirectional controls are escaped, and the value is the same."""
+    value = {"owner\x9b31m": ["\u202egnp", "\x1b[2J", "\u2028", "\U000e0041", "ü日本"]}
+    for indent in (None, 2):
+        text = json_text(value, indent=indent)
+        assert all(letter.isprintable() or letter == "\n" for letter in text)
+        assert json.loads(text) == value
+    assert "ü日本" in json_text(value)

@@ -49,15 +49,22 @@ async def test_a_refused_command_appends_no_event(connection: Connection) -> Non
     assert [row["type"] for row in await events(connection)] == ["schedule-cancelled"]
 
 
-async def test_run_now_appends_a_caused_event_and_does_not_move_the_next_fire(connection: Connection) -> None:
+async def test_run_now_appends_the_event_of_a_fire_and_does_not_move_the_next_fire(
+    connection: Connection,
+) -> None:
     await put(connection)
     seq = await run_now(connection, "plant", "beat", ACTOR)
-    (event,) = await events(connection)
-    assert (event["seq"], event["origin"], event["type"]) == (seq, "caused", "schedule-triggered")
+    triggered, event = await events(connection)
+    assert (triggered["origin"], triggered["type"]) == ("caused", "schedule-triggered")
+    assert triggered["payload"] == {"who": "ann", "via": "test"}
+    assert (event["seq"], event["origin"], event["type"]) == (seq, "scheduled", "schedule-fired")
+    assert event["fire_at"] is None
+    assert event["source_event_id"] == event["correlation_id"] == triggered["id"]
     assert (event["payload"], event["action"], event["owner"]) == ({"k": 1}, "tell", "plant")
     row = await find_schedule(connection, "plant", "beat")
     assert row is not None
     assert row["nominal_at"] == T0 + timedelta(seconds=10)
+    assert row["last_occurrence"] is None
     with pytest.raises(Refused, match="no schedule 'unknown'"):
         await run_now(connection, "", "unknown", ACTOR)
 

@@ -151,3 +151,54 @@ def test_logs_are_written_to_the_given_file(capsys: pytest.CaptureFixture[str]) 
     logging.getLogger("library").warning("theirs")
     assert log_lines(capsys) == []
     assert [json.loads(line)["event"] for line in file.getvalue().splitlines()] == ["ours", "theirs"]
+
+
+PLANTED = "S3cretDbPass"
+
+
+@pytest.mark.parametrize("format", ["console", "json"])
+@pytest.mark.parametrize("from_library", [False, True])
+def test_a_crash_shows_no_credentials_in_any_format(
+    capsys: pytest.CaptureFixture[str], format: Any, from_library: bool
+) -> None:
+    """F6: local variables of a traceback, the text of an error and the repr of the settings."""
+    settings = Settings(
+        postgres=f"postgresql://tocsin:{PLANTED}@db/tocsin",
+        nats=f"nats://cdc:{PLANTED}-nats@a:4222,nats://cdc:{PLANTED}-nats@b:4222",
+        log_format=format,
+    )
+    configure_logs(settings)
+
+    def connect(conninfo: str) -> None:
+        raise ValueError(f"bad conninfo {conninfo} of {settings!r}")
+
+    try:
+        connect(settings.postgres)
+    except ValueError as error:
+        if from_library:
+            logging.getLogger("library").exception("failed with %s", settings)
+        else:
+            structlog.get_logger().exception("service crashed", error=error, settings=settings)
+    captured = capsys.readouterr()
+    assert "ValueError" in captured.err
+    assert PLANTED not in captured.err
+
+
+def test_a_password_in_key_value_form_is_hidden_too(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs(Settings(postgres=f"host=db user=tocsin password='{PLANTED} x'", log_format="json"))
+    structlog.get_logger().error("failed", detail=f"connecting with {PLANTED} x")
+    assert PLANTED not in capsys.readouterr().err
+
+
+def test_no_value_moves_the_cursor_of_a_console(capsys: pytest.CaptureFixture[str]) -> None:
+    """F25: a subject of NATS may hold an escape sequence."""
+    configure_logs(Settings(log_format="console"))
+    log = structlog.get_logger()
+    log.warning("set aside\x1b[2J", subject="a\x1b]0;owned\x07", **{"k\x1b[1m": "\x9b31m\u202egnp"})
+    try:
+        raise ValueError("\x1b[31mred\nsecond line")
+    except ValueError:
+        log.exception("crashed")
+    printed = capsys.readouterr().err
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(printed)
+    assert "Traceback (most recent call last):\n" in printed

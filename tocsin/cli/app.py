@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, health, metrics, migrate, prune, run, send, series, timers
+from tocsin.cli import emit, env, health, metrics, migrate, prune, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
-from tocsin.cli.alarms import ack, alarms, snooze
+from tocsin.cli.alarms import ack, alarms, notifications, snooze
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
 from tocsin.cli.rules import apply, backtest, channels, check, export, plan, rules, schema, test
 from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
+from tocsin.cli.silences import add as silence_add
+from tocsin.cli.silences import expire
+from tocsin.cli.silences import list as silence_list
 from tocsin.cli.up import up
 
 Command = Callable[..., None]
@@ -54,6 +57,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
     },
     "Look": {
         "alarms": alarms.alarms,
+        "notifications": notifications.notifications,
         "series": series.series,
         "health": health.health,
         "schedules": schedules.schedules,
@@ -73,6 +77,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
     "Act": {
         "ack": ack.ack,
         "snooze": snooze.snooze,
+        "silence": _group(
+            "Mute alarms that match a condition for a time; list and end silences.",
+            {"add": silence_add.add, "list": silence_list.list_silences, "expire": expire.expire},
+        ),
         "send": send.send,
         "emit": emit.emit,
         "schedule": _group(
@@ -92,6 +100,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "run": run.run,
         "migrate": migrate.migrate,
         "doctor": doctor.doctor,
+        "env": env.env,
         "metrics": metrics.metrics,
         "prune": prune.prune,
         "cdc": _group(

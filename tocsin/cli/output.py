@@ -1,7 +1,7 @@
 """The form of answers: aligned columns for people, JSON for machines, one spelling for times.
 
 Guarantee: no text from a database or a stream can move the cursor or break a line: control
-characters are shown escaped. Everything here is pure, except `print_json` and `print_table`.
+characters are shown escaped, in JSON as `\\uXXXX`. Everything here is pure, except `print_json` and `print_table`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from uuid import UUID
 
 import typer
 
+from tocsin.core.printable import plain_json, printable
+
+__all__ = ["printable"]
 _DAY_S = 86_400
 
 
@@ -22,7 +25,7 @@ def print_json(value: object) -> None:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
+    return plain_json(json.dumps(value, ensure_ascii=False, indent=indent, default=_plain))
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -42,12 +45,6 @@ def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
         ).rstrip()
         for row in cells
     ]
-
-
-def printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def shortened(text: str, longest: int) -> str:

@@ -38,9 +38,11 @@ def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of
     from tocsin.cli.session import current_settings
     from tocsin.core.import_names import refuse_shadowed_names
     from tocsin.core.logs import configure_logs
+    from tocsin.core.settings import forget_credentials
 
     refuse_shadowed_names()
     settings = current_settings()
+    forget_credentials()
     configure_logs(settings)
     run_command(_run(settings, role.value))
 

@@ -5,14 +5,19 @@ and nothing else. What libraries log takes the same form. In JSON every value is
 number, boolean, null, list or object. An exception is `Type: message`, an instant is ISO 8601 in
 UTC, a duration is its seconds, bytes are text.
 
+A log shows no credentials: tracebacks have no local variables, and the passwords of the settings are
+hidden in every line, whatever wrote it. No value can move the cursor of a terminal.
+
 Log fields use the words of the glossary (`schedule`, `timer`, `epoch`, `seq`).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import sys
+import traceback
 from collections.abc import Mapping, MutableMapping
 from datetime import date, datetime, timedelta
 from enum import Enum
@@ -21,7 +26,9 @@ from typing import Any, TextIO
 import structlog
 
 from tocsin.core.instant import instant_text
-from tocsin.core.settings import Settings
+from tocsin.core.printable import plain_json, printable, printable_lines
+from tocsin.core.redaction import Redactor
+from tocsin.core.settings import Settings, credentials_of, unknown_variables
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -42,14 +49,19 @@ def configure_logs(settings: Settings, file: TextIO | None = None) -> None:
     ]
     # The console renders a traceback itself; in JSON it has to become a field first.
     renderers: list[Any] = (
-        [_plain_values, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        [
+            _plain_values,
+            _printable_values,
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_write_traceback),
+        ]
         if console
         else [
             structlog.processors.format_exc_info,
             _plain_values,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
+            structlog.processors.JSONRenderer(serializer=_json_line),
         ]
     )
+    renderers.append(_Redaction(Redactor(credentials_of(settings))))
     structlog.configure(
         processors=[*shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.log_level]),
@@ -61,6 +73,9 @@ def configure_logs(settings: Settings, file: TextIO | None = None) -> None:
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
     )
     _handle_libraries(_LibraryHandler(file), formatter, settings)
+    for variable, meant in unknown_variables().items():
+        hint = f"did you mean {meant}?" if meant else "docs/operating.md lists the settings"
+        structlog.get_logger().warning("unknown setting", variable=variable, hint=hint)
 
 
 def configure_command_logs(settings: Settings) -> None:
@@ -92,6 +107,34 @@ def _handle_libraries(handler: _LibraryHandler, formatter: logging.Formatter, se
     handler.setFormatter(formatter)
     handler.setLevel(max(logging.WARNING, _LEVELS[settings.log_level]))
     root.addHandler(handler)
+
+
+class _Redaction:
+    """The last processor: hides credentials in the finished line."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, _: Any, __: str, line: str) -> str:
+        return self._redactor.redact(line)
+
+
+def _write_traceback(file: TextIO, exc_info: Any) -> None:
+    """A traceback without local variables, which rich would show: they hold passwords."""
+    lines = "".join(traceback.format_exception(*exc_info))
+    file.write("\n" + printable_lines(lines.rstrip("\n")))
+
+
+def _json_line(value: Any, **options: Any) -> str:
+    return plain_json(json.dumps(value, ensure_ascii=False, **options))
+
+
+def _printable_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The console renderer quotes some values itself, but not the event, keys and single words."""
+    return {
+        printable(str(key)): printable(value) if isinstance(value, str) else value
+        for key, value in event.items()
+    }
 
 
 def _plain_values(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

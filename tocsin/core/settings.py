@@ -7,25 +7,44 @@ out by a service that misbehaves an hour later. The unit is part of the name (`_
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args, get_origin
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import unquote
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
 from tocsin.core.listen_address import ListenAddress
+from tocsin.core.secret_bindings import parse_bindings
 
 _TEXTS = {
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
+SECRET_PREFIX = "TOCSIN_SECRET_"
+CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS")
+# Hiding a shorter password would make logs unreadable.
+_MIN_HIDDEN_LENGTH = 4
+
 
 def _allow_list(text: str) -> str:
     try:
         AllowList.parse(text)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _bindings(text: str) -> str:
+    try:
+        parse_bindings(text)
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return text
@@ -40,15 +59,28 @@ def _listen_address(text: str) -> str:
     return text
 
 
+def _console_url(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s<>\"|]{1,500}", text):
+        raise ValueError("write an address such as https://tocsin.example.com")
+    return text.rstrip("/")
+
+
+PREFIX = "TOCSIN_"
+# The data directory of `tocsin up`, secrets of rules, and variables of the tests.
+_OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
+
+
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="TOCSIN_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     postgres: str = Field(
         default="",
+        repr=False,
         description="libpq URL or key=value string of the database. `tocsin up` starts its own server.",
     )
     nats: str = Field(
         default="",
+        repr=False,
         description="NATS URL, or several separated by commas. Percent-encode the password. `tocsin up` starts its "
         "own server.",
     )
@@ -137,6 +169,15 @@ class Settings(BaseSettings):
         description="PEM file with certificate authorities that deliveries trust in addition to those of the system",
     )
 
+    secrets_dir: str = Field(
+        default="",
+        description="Directory with one file per secret, named as in `{secret: NAME}`. Links are not followed.",
+    )
+    secrets_bound: Annotated[str, AfterValidator(_bindings)] = Field(
+        default="",
+        description="Hosts that may receive secrets, separated by commas: `name@host`, or `name@host/channel`",
+    )
+
     data_partitions: Annotated[int, Field(ge=1, le=256)] = Field(
         default=8,
         description="Partitions of the data lane, fixed when it is first used. At most this many workers share it.",
@@ -179,10 +220,32 @@ class Settings(BaseSettings):
         description="Seconds that `ts` may lie after the arrival. Later datapoints are rejected.",
     )
 
+    console_url: Annotated[str, AfterValidator(_console_url)] = Field(
+        default="",
+        description="Address of the console. Messages about alarms link to it; without it they have no link.",
+    )
     severities: str = Field(
         default="info,warning,average,high,critical,disaster",
         description="Severity levels from the lowest. Add new levels at the end: records store the number.",
     )
+
+    _secret_variables: dict[str, str] = PrivateAttr(default_factory=dict)
+    _credentials_dir: str = PrivateAttr(default="")
+
+    def model_post_init(self, _: Any) -> None:
+        """Keep the secrets of the environment, so that `forget_credentials` can remove them there."""
+        self._secret_variables = _secrets_of_environment()
+        self._credentials_dir = os.environ.get("CREDENTIALS_DIRECTORY", "")
+
+    @property
+    def secret_variables(self) -> Mapping[str, str]:
+        """Values of secrets by their variables, as the environment had them when this was created."""
+        return self._secret_variables
+
+    @property
+    def credentials_dir(self) -> str:
+        """The directory of `LoadCredential` in a unit of systemd."""
+        return self._credentials_dir
 
     @property
     def stream(self) -> str:
@@ -217,6 +280,53 @@ class Settings(BaseSettings):
     def subjects(self) -> str:
         """The prefix of every subject. `v1` is the version that docs/consuming.md promises."""
         return f"{self.namespace}.v1"
+
+
+def _secrets_of_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(SECRET_PREFIX)}
+
+
+def forget_credentials() -> None:
+    """Remove the credentials from the environment of this process, which children inherit."""
+    for name in list(os.environ):
+        if name in CREDENTIAL_VARIABLES or name.startswith(SECRET_PREFIX):
+            del os.environ[name]
+
+
+def credentials_of(settings: Settings) -> set[str]:
+    """Passwords in the addresses of the servers, as they are written and decoded."""
+    found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
+    found |= set(settings.secret_variables.values())
+    for url in settings.nats.split(","):
+        userinfo = url.rpartition("@")[0].rpartition("//")[2]
+        # A user without a password is a token.
+        found.add(userinfo.partition(":")[2] or userinfo)
+    found |= {unquote(password) for password in found}
+    return {password for password in found if len(password) >= _MIN_HIDDEN_LENGTH}
+
+
+def _postgres_passwords(conninfo: str) -> set[str]:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    as_written = conninfo.partition("//")[2].rpartition("@")[0].partition(":")[2]
+    try:
+        parsed = conninfo_to_dict(conninfo)
+    except ProgrammingError:
+        return {as_written}
+    return {as_written, str(parsed.get("password") or ""), str(parsed.get("sslpassword") or "")}
+
+
+def unknown_variables() -> dict[str, str]:
+    """Variables that look like settings and are none, each with the setting that may be meant, or
+    an empty text."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    names = [
+        name
+        for name in os.environ
+        if name.startswith(PREFIX) and name.upper() not in known and not _OTHER_VARIABLE.match(name)
+    ]
+    return {name: next(iter(difflib.get_close_matches(name, known, n=1)), "") for name in sorted(names)}
 
 
 def read_settings(**overrides: object) -> Settings:

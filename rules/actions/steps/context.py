@@ -10,6 +10,9 @@ from typing import Protocol
 from nats.aio.client import Client
 
 from rules.delivery.egress import Egress
+from rules.delivery.secret_store import SecretStore
+from rules.delivery.secrets import Secrets
+from rules.suppression.reader import Suppressions
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -32,5 +35,10 @@ class StepContext:
     nats: Client
     open_session: OpenSession
     egress: Egress
+    suppressions: Suppressions = field(default_factory=Suppressions)
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""
+
+    def secrets(self, channel: str = "") -> Secrets:
+        """The secrets for one delivery. `channel` is empty for a step with a target of its own."""
+        return Secrets(SecretStore.from_settings(self.settings), channel)

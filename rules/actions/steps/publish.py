@@ -41,10 +41,9 @@ async def perform_publish(step: DueStep, context: StepContext) -> Outcome:
 async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
     dispatch = step.document.dispatch
     assert dispatch is not None
-    if "report" in step.entry:
-        return outcome_of_report(step.entry["report"])
-    if step.entry.get("lapsed"):
-        return TimedOut(f"no report arrived within {format_duration(dispatch.within)}")
+    ended = outcome_of_entry(step)
+    if ended is not None:
+        return ended
     number = step.node.number
     headers = {
         "Nats-Msg-Id": f"{step.idempotency_key}/{step.attempt}",
@@ -55,6 +54,19 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
     }
     subject = await _send(step, context, dispatch, headers)
     return Paused(step.run.read_at + dispatch.within, answer={"subject": subject})
+
+
+def outcome_of_entry(step: DueStep) -> Outcome | None:
+    """The outcome of a `dispatch` whose report arrived or whose time is over; None before that.
+
+    Pure: no I/O."""
+    dispatch = step.document.dispatch
+    assert dispatch is not None
+    if "report" in step.entry:
+        return outcome_of_report(step.entry["report"])
+    if step.entry.get("lapsed"):
+        return TimedOut(f"no report arrived within {format_duration(dispatch.within)}")
+    return None
 
 
 def outcome_of_report(report: dict[str, Any]) -> Outcome:
@@ -70,7 +82,7 @@ async def _send(step: DueStep, context: StepContext, publish: PublishStep, heade
     bus = context.nats
     subject = fill_subject(publish.subject, step.data)
     body = json.dumps(fill(publish.payload, step.data), ensure_ascii=False).encode()
-    _check_sendable(subject, body, context.settings.namespace, bus.max_payload)
+    check_sendable(subject, body, context.settings.namespace, bus.max_payload)
     reconnects = bus.stats["reconnects"]
     await bus.publish(subject, body, headers={**step.headers, **headers})
     await flush(bus, reconnects)
@@ -87,7 +99,7 @@ async def flush(bus: Client, reconnects: int) -> None:
         raise Unreachable("the connection to nats was lost while publishing: the message may be lost with it")
 
 
-def _check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
+def check_sendable(subject: str, body: bytes, namespace: str, max_payload: int) -> None:
     """Reject a subject or body that NATS does not accept. Templates can produce any text, and NATS
     would close the connection instead of rejecting the message."""
     if len(subject) > _MAX_SUBJECT_LENGTH:

@@ -29,29 +29,24 @@ _ACK_TIMEOUT_S = 5
 
 
 async def perform_record(step: DueStep, context: StepContext) -> Outcome:
+    return await send_datapoints(step, context, *recorded_datapoint(step))
+
+
+def recorded_datapoint(step: DueStep) -> tuple[str, dict[str, str | float | bool]]:
+    """The owner and the value by its key. Pure: no I/O."""
     record = step.document.record
     assert record is not None
     value = fill(record.value, step.data)
     if not isinstance(value, str | int | float | bool):
         raise InvalidInput(f"the value of a datapoint is a number, a text, true or false, not {value!r}")
-    owner, key = fill_text(record.owner, step.data), fill_text(record.key, step.data)
-    return await send_datapoints(step, context, owner, {key: value})
+    return fill_text(record.owner, step.data), {fill_text(record.key, step.data): value}
 
 
 async def send_datapoints(
     step: DueStep, context: StepContext, owner: str, values: Mapping[str, str | float | bool]
 ) -> Outcome:
     """Send all values of one owner in one message. The step `probe` sends its results with it."""
-    if not owner or len(owner) > MAX_OWNER_LENGTH:
-        raise InvalidInput(
-            f"the owner {owner[:40]!r} of the datapoint is empty or too long",
-            remedy=f"give 1 to {MAX_OWNER_LENGTH} characters",
-        )
-    ts = instant_text(step.run.read_at)
-    try:
-        batch = [{"key": check_key(key), "value": value, "ts": ts} for key, value in values.items()]
-    except ValueError as error:
-        raise InvalidInput(str(error)) from None
+    batch = datapoint_batch(step, owner, values)
     # The keys are in the batch.
     subject = datapoint_subject(context.settings.subjects, owner, key="")
     body: dict[str, Any] = {"batch": batch}
@@ -62,3 +57,19 @@ async def send_datapoints(
     except NoStreamResponseError:
         return Failed("the data stream does not exist: `tocsin run worker` creates it")
     return Completed({"owner": owner, "values": dict(values)})
+
+
+def datapoint_batch(
+    step: DueStep, owner: str, values: Mapping[str, str | float | bool]
+) -> list[dict[str, Any]]:
+    """The datapoints of a message. `InvalidInput` if the owner or a key cannot be used. Pure: no I/O."""
+    if not owner or len(owner) > MAX_OWNER_LENGTH:
+        raise InvalidInput(
+            f"the owner {owner[:40]!r} of the datapoint is empty or too long",
+            remedy=f"give 1 to {MAX_OWNER_LENGTH} characters",
+        )
+    ts = instant_text(step.run.read_at)
+    try:
+        return [{"key": check_key(key), "value": value, "ts": ts} for key, value in values.items()]
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None

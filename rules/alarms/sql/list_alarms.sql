@@ -1,6 +1,6 @@
 -- Alarms by severity and age, the highest and newest first, filtered by state, rule, owner and
 -- least severity.
-select id, event_rule, owner, state, severity, since, opened_at, resolved_at, resolved_reason, payload, correlation_id,
+select id, event_rule, owner, instance, state, severity, since, opened_at, resolved_at, resolved_reason, payload, correlation_id,
        source_event_id, acknowledged_at, acknowledged_by, acknowledged_note, snoozed_until, snoozed_by
 from tocsin.alarm
 where state = any(%(states)s)

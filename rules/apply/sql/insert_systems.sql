@@ -10,10 +10,10 @@ series as (
     select * from jsonb_to_recordset(%(series)s) as s (owner text, key text, stale_since timestamptz)
 ),
 alarms as (
-    insert into tocsin.member_alarm (owner, rule, severity, since, keys)
+    insert into tocsin.member_alarm (owner, rule, instance, severity, since, keys)
     select *
     from jsonb_to_recordset(%(alarms)s)
-        as a (owner text, rule text, severity smallint, since timestamptz, keys text[])
+        as a (owner text, rule text, instance text, severity smallint, since timestamptz, keys text[])
 )
 insert into tocsin.system_member (system, owner, key, type, required, covered, holds, condition)
 select *

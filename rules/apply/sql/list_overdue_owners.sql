@@ -20,7 +20,8 @@ from (
     select s.partition, s.owner
     from (select distinct owner from tocsin.system_member) m
     join tocsin.alarm a on a.owner = m.owner and a.state <> 'resolved'
-    join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id and s.lane = 'data'
+    join tocsin.rule_state s
+        on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance and s.alarm_id = a.id and s.lane = 'data'
     join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
     join tocsin.lane_partition p on p.lane = 'data' and p.partition = s.partition
     where t.nominal_at <= p.watermark

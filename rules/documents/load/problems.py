@@ -4,11 +4,11 @@ Guarantee: the text of `RulesInvalid` is one `file:line:column: message` per lin
 the files and of the lines, so that an editor can jump to each.
 """
 
-import difflib
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tocsin.core.errors import TocsinError
+from tocsin.core.near_name import near_name
 
 
 class RuleProblem(NamedTuple):
@@ -18,6 +18,9 @@ class RuleProblem(NamedTuple):
     line: int
     column: int
     message: str
+
+    def as_warning(self) -> "RuleProblem":
+        return self._replace(message=f"warning: {self.message}")
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
@@ -33,6 +36,10 @@ class RulesInvalid(TocsinError):
 
 def unknown_name(kind: str, name: str, title: str, known: Collection[str]) -> str:
     """The message about a name that a document refers to and that no document of the kind has."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"
-    return f"unknown {kind} '{name}' in {title}, {hint}"
+    return f"unknown {kind} '{name}' in {title}, {hint_about(kind, name, known)}"
+
+
+def hint_about(kind: str, name: str, known: Collection[str]) -> str:
+    """The hint about an unknown name."""
+    near = near_name(name, sorted(known))
+    return f"did you mean '{near}'?" if near else f"no {kind} of this name is defined"

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rules.documents.load.files import SourceFile
 from rules.documents.load.locations import position_in_file
 from rules.documents.load.problems import RuleProblem
-from rules.documents.load.validation import ValidatedDocument, title, validate
+from rules.documents.load.validation import TESTS, ValidatedDocument, title, validate
 from rules.documents.load.yaml_tree import Path, YamlInvalid, YamlNode, read_documents, split_lines
 from schemas.documents import DOCUMENT_KINDS
 
@@ -57,46 +57,73 @@ class SourceDocument(NamedTuple):
             yield RuleProblem(self.file, *position, f"{where}: {message}")
 
 
+class InvalidDocument(NamedTuple):
+    """A document with problems, or a file whose documents cannot be read: then it has no name."""
+
+    file: str
+    line: int
+    name: str | None
+    problems: tuple[RuleProblem, ...]
+
+
 @dataclass(slots=True)
 class ReadDocuments:
     """The documents that were read so far; `declared` also has (kind, name) of invalid ones."""
 
     documents: list[SourceDocument] = field(default_factory=list)
-    problems: list[RuleProblem] = field(default_factory=list)
+    invalid: list[InvalidDocument] = field(default_factory=list)
     declared: set[tuple[str, str]] = field(default_factory=set)
     is_cut_short: bool = False
+
+    @property
+    def problems(self) -> list[RuleProblem]:
+        return [problem for document in self.invalid for problem in document.problems]
+
+    def reject_file(self, problem: RuleProblem) -> None:
+        self.invalid.append(InvalidDocument(problem.file, problem.line, None, (problem,)))
 
 
 def read_source(
     source: SourceFile, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]] = DOCUMENT_KINDS
 ) -> None:
+    """Files of a folder may also hold documents of other files' kinds: they are left out."""
     lines = split_lines(source.text)
+    others = {**DOCUMENT_KINDS, **TESTS}.keys() - kinds.keys() if source.is_from_folder else set()
     is_empty = True
     try:
         for node in read_documents(source.text):
             if node.value is None:
                 continue
             is_empty = False
+            if node.keys and node.keys.keys() <= others:
+                continue
             _read_document(source.name, lines, node, read, kinds)
     except YamlInvalid as error:
-        read.problems.append(RuleProblem(source.name, error.line, error.column, error.message))
+        read.reject_file(RuleProblem(source.name, error.line, error.column, error.message))
         read.is_cut_short = True
         return
     if is_empty:
         message = (
             f"the file contains no document, write {'a test' if 'test' in kinds else 'a schedule or a rule'}"
         )
-        read.problems.append(RuleProblem(source.name, 1, 1, message))
+        read.reject_file(RuleProblem(source.name, 1, 1, message))
 
 
 def _read_document(
     file: str, lines: list[str], node: YamlNode, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]]
 ) -> None:
     validated, problems = validate(file, node, kinds)
-    read.problems += problems
     if validated is not None:
         read.documents.append(SourceDocument(file, lines, validated))
+    declared = list(_declared_names(node))
+    read.declared.update(declared)
+    if problems:
+        name = declared[0][1] if declared else None
+        read.invalid.append(InvalidDocument(file, node.line + 1, name, tuple(problems)))
+
+
+def _declared_names(node: YamlNode) -> Iterator[tuple[str, str]]:
     for kind, body in node.members.items():
         name = body.value.get("name") if isinstance(body.value, dict) else None
         if isinstance(kind, str) and isinstance(name, str):
-            read.declared.add((kind, name))
+            yield kind, name

@@ -12,16 +12,16 @@ series as (
 ),
 ended as (
     delete from tocsin.member_alarm a
-    using jsonb_to_recordset(%(ended)s) as ended_alarm (owner text, rule text)
-    where a.owner = ended_alarm.owner and a.rule = ended_alarm.rule
+    using jsonb_to_recordset(%(ended)s) as ended_alarm (owner text, rule text, instance text)
+    where a.owner = ended_alarm.owner and a.rule = ended_alarm.rule and a.instance = ended_alarm.instance
 ),
 alarms as (
-    insert into tocsin.member_alarm (owner, rule, severity, since, keys)
+    insert into tocsin.member_alarm (owner, rule, instance, severity, since, keys)
     select *
     from jsonb_to_recordset(%(alarms)s)
-        as a (owner text, rule text, severity smallint, since timestamptz, keys text[])
-    order by owner, rule
-    on conflict (owner, rule) do update
+        as a (owner text, rule text, instance text, severity smallint, since timestamptz, keys text[])
+    order by owner, rule, instance
+    on conflict (owner, rule, instance) do update
     set severity = excluded.severity, since = excluded.since, keys = excluded.keys
 ),
 seen as (

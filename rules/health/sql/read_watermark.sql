@@ -18,7 +18,7 @@ undecided as (
     select t.nominal_at as at
     from owners o
     join tocsin.alarm a on a.owner = o.owner and a.state <> 'resolved'
-    join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.alarm_id = a.id
+    join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance and s.alarm_id = a.id
     join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
     where s.lane = 'data' and t.parked_at is null
     union all

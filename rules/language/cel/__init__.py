@@ -11,20 +11,26 @@ Entry points: the loader and the engine call `compile_event_condition` and
 `series.compile_series_condition`, dispatch evaluates many conditions at once with `RuleIndex`.
 """
 
+from rules.language.cel.alarms import AlarmMatcher, compile_matcher
 from rules.language.cel.condition import Condition, compile_event_condition
 from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid
+from rules.language.cel.expression import Expression, compile_event_expression
 from rules.language.cel.index import RuleIndex
 from rules.language.cel.series import compile_series_condition, compile_where
 from rules.language.cel.steps import compile_branch_condition, compile_wait_condition
 
 __all__ = [
+    "AlarmMatcher",
     "Condition",
+    "Expression",
     "ExpressionError",
     "ExpressionInvalid",
     "RuleIndex",
     "compile_branch_condition",
     "compile_event_condition",
+    "compile_event_expression",
+    "compile_matcher",
     "compile_series_condition",
     "compile_wait_condition",
     "compile_where",

@@ -1,22 +1,23 @@
 """Analyses the syntax tree of a condition, without evaluating it.
 
-Guarantee: `index_of` is sound: if it returns (variable, literal) pairs, the condition can only be
-true for an event whose variable equals one of the literals. It reads the conjunction at the top of
-the condition; for `||`, `!=`, `?:` and macros it returns None. A literal is only attributed to a
-variable of the event, never to the variable of a macro with the same name.
+Guarantee: `required_literals` is sound: the condition can only be true if each variable that it
+returns equals one of its literals. It reads the conjunction at the top of the condition, and nothing
+inside `||`, `!=`, `?:` and macros. A literal is only attributed to a variable of the event or alarm,
+never to the variable of a macro with the same name.
 
 Why when the rule is loaded: a misspelt schedule in a condition is no error to the engine. The rule
 would never match, without a message.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rules.language.cel.checked_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, AstNode, Tree, walk
 from rules.language.cel.environment import plain_name
-from schemas.fields import STRING_FIELDS
+from schemas.fields import MATCHER_STRINGS, STRING_FIELDS
 
 Index = tuple[tuple[str, str], ...]
+_TEXTS = frozenset((*STRING_FIELDS, *MATCHER_STRINGS))
 
 # The most selective first: nearly every rule names an origin, few events share one schedule.
 _SELECTIVE = ("id", "correlation_id", "schedule", "rule", "action", "owner", "type", "origin")
@@ -31,17 +32,23 @@ class TextLiteral(NamedTuple):
     offset: int
 
 
-def index_of(tree: Tree) -> Index | None:
-    indexes: dict[str, Index] = {}
+def index_of(required: Mapping[str, tuple[str, ...]]) -> Index | None:
+    """The most selective of the required literals."""
+    variable = next((variable for variable in _SELECTIVE if variable in required), None)
+    return None if variable is None else tuple((variable, literal) for literal in required[variable])
+
+
+def required_literals(tree: Tree) -> dict[str, tuple[str, ...]]:
+    """The literals of which a variable must equal one, by the variable."""
+    required: dict[str, tuple[str, ...]] = {}
     for clause in _conjunction(tree.root):
         equality = _equality(clause)
         if equality is not None:
-            variable, literals = equality
-            pairs = tuple(dict.fromkeys((variable, literal.value) for literal in literals))
-            index = indexes.get(variable)
-            if index is None or len(pairs) < len(index):
-                indexes[variable] = tuple((name, str(text)) for name, text in pairs)
-    return next((indexes[variable] for variable in _SELECTIVE if variable in indexes), None)
+            variable, nodes = equality
+            literals = tuple(dict.fromkeys(str(node.value) for node in nodes))
+            if variable not in required or len(literals) < len(required[variable]):
+                required[variable] = literals
+    return required
 
 
 def literals_of(tree: Tree, variable: str) -> list[TextLiteral]:
@@ -78,6 +85,17 @@ def literal_arguments(tree: Tree) -> Iterator[tuple[str, TextLiteral]]:
             yield "timezone", literal
 
 
+def computed_zones(tree: Tree) -> Iterator[AstNode]:
+    """Calls whose timezone is not a literal: the engine opens it as the name of a file, and keeps
+    every unknown name in memory."""
+    for node in walk(tree.root):
+        if node.kind != CALL or node.name not in _ZONE_FUNCTIONS or len(node.children) != 2:
+            continue
+        zone = node.children[-1]
+        if zone.kind != CONST or not isinstance(zone.value, str):
+            yield node
+
+
 def macro_depth(node: AstNode) -> int:
     """Depth of nested loops. The list of a macro is computed outside its loop."""
     inside = max((macro_depth(child) for child in node.children), default=0)
@@ -102,7 +120,7 @@ def _conjunction(node: AstNode) -> Iterator[AstNode]:
 
 
 def _equality(node: AstNode) -> tuple[str, list[AstNode]] | None:
-    """The event's text field and the literals, for `field == "x"`, `"x" == field`, `field in ["x",
+    """The text field and the literals, for `field == "x"`, `"x" == field`, `field in ["x",
     "y"]`."""
     if node.kind != CALL or node.name not in ("_==_", "@in", "in", "_in_") or len(node.children) != 2:
         return None
@@ -114,7 +132,7 @@ def _equality(node: AstNode) -> tuple[str, list[AstNode]] | None:
             left, right = right, left
         literals = [right]
     variable = plain_name(left.name) if left.kind == IDENT else ""
-    if variable not in STRING_FIELDS or literals is None or not all(_is_text(node) for node in literals):
+    if variable not in _TEXTS or literals is None or not all(_is_text(node) for node in literals):
         return None
     return variable, literals
 

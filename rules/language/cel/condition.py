@@ -14,7 +14,6 @@ On failure: `ExpressionInvalid` with every error and its column. Evaluation erro
 condition and logged once, so that a rule that fails for every event does not fill the log.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Set
 from typing import Any, TypeAlias
@@ -30,6 +29,7 @@ from rules.language.cel.hints import explain
 from rules.language.cel.literals import literal_problem
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.fields import EVENT_FIELDS
+from tocsin.core.near_name import near_name
 
 MAX_MACRO_DEPTH = 2
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -50,12 +50,15 @@ class Condition:
     """A compiled condition. `index`, if set, lists the only (variable, literal) pairs under which
     it can match."""
 
-    __slots__ = ("_eval", "error_count", "index", "last_error", "names", "rule", "schedules", "text")
+    __slots__ = (
+        *("_eval", "error_count", "index", "last_error", "literals", "names", "rule", "schedules", "text"),
+    )
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
         self.rule = rule
         self.text = text
-        self.index = analysis.index_of(tree)
+        self.literals = analysis.required_literals(tree)
+        self.index = analysis.index_of(self.literals)
         self.names = analysis.names_of(tree)
         self.schedules = tuple(
             dict.fromkeys(literal.text for literal in analysis.literals_of(tree, "schedule"))
@@ -102,7 +105,7 @@ def compile_condition(
     env: cel.Env, variables: Iterable[str], text: str, rule: str, known_schedules: Set[str] | None = None
 ) -> Condition:
     """Compile a condition. Hints about unknown names suggest one of `variables`."""
-    _check_text(text)
+    check_text(text)
     try:
         expression = env.compile(text)
     except RuntimeError as failure:
@@ -114,7 +117,7 @@ def compile_condition(
         message = f"a condition must be true or false, this is of type {type_name}, {hint}"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
     tree = decode(expression.serialize())
-    errors = [*_cost_errors(text, tree), *_literal_errors(text, tree)]
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
     if known_schedules is not None:
         errors += _schedule_errors(text, tree, known_schedules)
     if errors:
@@ -122,7 +125,7 @@ def compile_condition(
     return Condition(rule, text, expression, tree)
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
     if len(text) > MAX_CONDITION_LENGTH:
         message = f"the condition has {len(text)} characters, at most {MAX_CONDITION_LENGTH} are accepted"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
@@ -136,18 +139,21 @@ def _check_text(text: str) -> None:
         )
 
 
-def _cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
+def cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     depth = analysis.macro_depth(tree.root)
     if depth > MAX_MACRO_DEPTH:
         message = f"macros are nested {depth} deep, at most {MAX_MACRO_DEPTH} are accepted"
         yield ExpressionError(1, 1, message)
+    for call in analysis.computed_zones(tree):
+        message = f"the timezone of '{call.name}' must be written as a text, such as \"Europe/London\""
+        yield error_at(text, tree.offsets.get(call.id, 0), message)
     untyped = analysis.untyped_sum(tree)
     if untyped is not None:
         message = "'+' needs to know the type of an operand, write int(...) or double(...) around it"
         yield error_at(text, tree.offsets.get(untyped.id, 0), message)
 
 
-def _literal_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
+def literal_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     for what, literal in analysis.literal_arguments(tree):
         problem = literal_problem(what, literal.text)
         if problem is not None:
@@ -158,6 +164,6 @@ def _schedule_errors(text: str, tree: Tree, known: Set[str]) -> Iterable[Express
     for literal in analysis.literals_of(tree, "schedule"):
         # An event without a schedule has "", and a condition may compare with it.
         if literal.text and literal.text not in known:
-            near = difflib.get_close_matches(literal.text, sorted(known), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else "no schedule of this name is defined"
+            near = near_name(literal.text, sorted(known))
+            hint = f"did you mean '{near}'?" if near else "no schedule of this name is defined"
             yield error_at(text, literal.offset, f"unknown schedule '{literal.text}', {hint}")

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from cel_expr_python import cel
 
-from schemas.fields import INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
+from schemas.fields import BOOL_FIELDS, INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.values.json_shape import check_json_shape
 from schemas.values.severities import severities
 
@@ -60,6 +60,7 @@ def event_variables() -> dict[str, cel.Type]:
     types = cel.Type
     variables = dict.fromkeys(_ENGINE_NAMES.values(), types.STRING)
     variables |= dict.fromkeys((*INT_FIELDS, *severities()), types.INT)
+    variables |= dict.fromkeys(BOOL_FIELDS, types.BOOL)
     variables |= dict.fromkeys(INSTANT_FIELDS, types.TIMESTAMP)
     variables[PAYLOAD_FIELD] = types.Map(types.STRING, types.DYN)
     return variables
@@ -95,6 +96,8 @@ def event_values(event: Mapping[str, object]) -> dict[str, object]:
         variables[engine_name] = event_text(event, field)
     for field in INT_FIELDS:
         variables[field] = event.get(field) or 0
+    for field in BOOL_FIELDS:
+        variables[field] = bool(event.get(field))
     check_json_shape(variables, "event")
     for field in INSTANT_FIELDS:
         variables[field] = _instant(event.get(field), field)

@@ -110,7 +110,8 @@ class OwnerReplay:
             self._recorded.append((transition, event))
         elif may_be_relevant(self._history, event) or may_be_relevant(self._rules, event):
             self._others.append(event)
-        if event.origin == "scheduled" and self._header.since <= event.ts <= self._header.until:
+        is_fire = event.origin == "scheduled" and event.correlation_id == event.id
+        if is_fire and self._header.since <= event.ts <= self._header.until:
             self._result.fires[event.schedule, _bin(self._header, event.ts)] += 1
         if event.recorded_at > self._until["record"]:
             return

@@ -17,7 +17,8 @@ from typing import Any
 
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
-from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
+from rules.engine import Arrival, EventSeen, Rule, RuleState, Suppressed, WentStale
+from rules.engine.messages import series_of_payload
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
@@ -33,7 +34,8 @@ from rules.replay.backtest.recording.model import (
     RecordedEvent,
 )
 from rules.replay.backtest.timelines import RuleChange, Timelines
-from rules.replay.memory import RuleMemory, SeriesMemory
+from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
+from schemas.values.series_key import base_key
 from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.errors import InvalidInput
 
@@ -61,17 +63,20 @@ class LaneReplay:
             AlarmTransition(alarm.rule, alarm.owner, transition, at, alarm.id, alarm.severity, payload)
         )
 
-    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        """Nothing: it is no transition."""
+
+    def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         """Nothing: a sustain ends with the next input, or in `finish`."""
 
     def _convert_states(self, change: RuleChange) -> None:
         states = self.memory.states
-        for name in sorted(change.state_changes.keys() & states.keys()):
-            state_change, state = change.state_changes[name], states[name]
+        for key in sorted(key for key in states if key[0] in change.state_changes):
+            state_change, state = change.state_changes[key[0]], states[key]
             if state.phase != "ok":
-                self.memory.keep(name, *change_state(state, state_change, change.watermark, change.at))
+                self.memory.keep(key, *change_state(state, state_change, change.watermark, change.at))
             if state_change.rule is None and change.drops_states:
-                del states[name]
+                del states[key]
 
 
 class SeriesReplay(LaneReplay):
@@ -95,21 +100,26 @@ class SeriesReplay(LaneReplay):
         self._rules_seq = timeline.rules_seq
         self._changes = list(reversed(timeline.changes))
         self.memory = SeriesMemory(owner, timeline.first, alarms, self, gaps)
-        for last in last_datapoints:
-            self.memory.series.arrive(
-                Arrival(last.arrived_at, 0, owner, last.key, last.value, last.ts, last.labels)
-            )
+        self._names_series = timelines.names_series
+        last_arrivals = [
+            Arrival(last.arrived_at, 0, owner, last.key, last.value, last.ts, last.labels)
+            for last in sorted(last_datapoints, key=lambda last: last.arrived_at)
+        ]
+        for arrival in self._with_series_keys(last_arrivals):
+            self.memory.series.arrive(arrival)
         self._begin_membership({}, min((last.arrived_at for last in last_datapoints), default=_BEGINNING))
 
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
         super().restore(alarm, rule)
         if self.memory.is_observed:
-            alarm_of_member = member_alarm(self.memory.states[rule.name])
+            instance = alarm.alarm.instance
+            alarm_of_member = member_alarm(self.memory.states[rule.name, instance])
             self._observe_initially(
-                Observation(self.owner, alarm.opened_at, "alarm", rule.name, alarm_of_member)
+                Observation(self.owner, alarm.opened_at, "alarm", rule.name, instance, alarm_of_member)
             )
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
+        arrivals = self._with_series_keys(arrivals)
         while self._changes:
             position = self._changes[-1].position
             count = bisect_right(arrivals, position, key=lambda arrival: (arrival.at, arrival.seq))
@@ -119,6 +129,18 @@ class SeriesReplay(LaneReplay):
             arrivals = arrivals[count:]
             self._change_rules(self._changes.pop())
         self.memory.arrive(arrivals)
+
+    def _with_series_keys(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        """The arrivals in the series that the types of the candidate documents give them."""
+        types = self.memory.rules.types
+        if not self._names_series:
+            return arrivals
+        if not types.has_dimensions and not any("{" in arrival.key for arrival in arrivals):
+            return arrivals
+        return [
+            arrival._replace(key=types.series_key(base_key(arrival.key), arrival.labels))
+            for arrival in arrivals
+        ]
 
     def finish(self, until: datetime) -> None:
         while self._changes and (self._changes[-1].watermark or until) <= until:
@@ -133,7 +155,7 @@ class SeriesReplay(LaneReplay):
         held = None
         if memory.is_observed:
             memory.advance_all(decided_until)
-            held = {name: member_alarm(state) for name, state in memory.states.items()}
+            held = {key: member_alarm(state) for key, state in memory.states.items()}
         # The difference to `held` is observed at the end.
         memory.is_observed = False
         self._convert_states(change)
@@ -146,7 +168,7 @@ class SeriesReplay(LaneReplay):
                     memory.step(rule, went_stale)
         self._begin_membership(held, decided_until)
 
-    def _begin_membership(self, held: Mapping[str, MemberAlarm | None] | None, at: datetime) -> None:
+    def _begin_membership(self, held: Mapping[MemoryKey, MemberAlarm | None] | None, at: datetime) -> None:
         """Observe the state of the owner, as far as it is not known.
 
         `held` are its alarms as observed before; None if the owner was not a member.
@@ -158,10 +180,10 @@ class SeriesReplay(LaneReplay):
         if not held:
             for observation in memory.series.observations(at):
                 self._observe_initially(observation)
-        now = {name: member_alarm_at(state, at) for name, state in memory.states.items()}
-        for name in sorted({*now, *(held or ())}):
-            if now.get(name) != (held or {}).get(name):
-                self._observe_initially(Observation(self.owner, at, "alarm", name, now.get(name)))
+        now = {key: member_alarm_at(state, at) for key, state in memory.states.items()}
+        for key in sorted({*now, *(held or ())}):
+            if now.get(key) != (held or {}).get(key):
+                self._observe_initially(Observation(self.owner, at, "alarm", key[0], key[1], now.get(key)))
 
     def on_stale(self, went_stale: WentStale) -> None:
         self.staleness.append(
@@ -235,5 +257,5 @@ def _open_state(initial: InitialAlarm) -> RuleState:
         alarm=alarm,
         last_opened_at=initial.opened_at,
         last_since=alarm.since,
-        firing_series={payload.get("key", ""): firing},
+        firing_series=dict.fromkeys(series_of_payload(payload), firing),
     )

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.alarms.staleness import NO_GAPS, TrackedSeries, extended_deadline
 from rules.documents.compiled_rules import CompiledRuleSet
-from rules.engine import Arrival, EventSeen, WentStale
+from rules.engine import Arrival, EventSeen, Suppressed, WentStale
 from rules.health.observations import Observation
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
-from rules.replay.memory import RuleMemory, SeriesMemory
+from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.scheduler import STALENESS, SUSTAIN, Scheduler
-from schemas.wire.alarm_events import RuleTransition, transition_event
+from schemas.wire.alarm_events import RuleTransition, suppressed_event, transition_event
 from tocsin.core.records import NewEvent
+
+Lineage = tuple[str, ...]
 
 
 class SimulatedAlarms:
@@ -27,31 +32,39 @@ class SimulatedAlarms:
         self,
         rules: CompiledRuleSet,
         scheduler: Scheduler,
-        append: Callable[[NewEvent], None],
+        append: Callable[[NewEvent, Lineage], None],
         log: Callable[[LogEntry], None],
         health: SimulatedHealth,
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
     ) -> None:
         self._rules = rules
         self._scheduler = scheduler
         self._append = append
         self._log = log
         self._health = health
+        self._gaps = gaps
         self._over_series: dict[str, SeriesMemory] = {}
         self._over_events: dict[str, RuleMemory] = {}
         self.store = AlarmStore()
+        self._lineage: Lineage = ()
+        """The lineage of the input that is being evaluated. Its transitions inherit it."""
 
-    def arrive(self, arrival: Arrival) -> None:
+    def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
+        arrival = arrival._replace(key=self._rules.types.series_key(arrival.key, arrival.labels))
         memory = self._over_series.get(arrival.owner)
         if memory is None:
-            memory = SeriesMemory(arrival.owner, self._rules, self.store, self)
+            memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
             self._over_series[arrival.owner] = memory
-        memory.arrive([arrival])
+        with self._inheriting(lineage):
+            memory.arrive([arrival])
         stale_after = self._rules.types.stale_after(arrival.key)
         if stale_after is not None:
-            deadline = arrival.at + stale_after
+            deadline = extended_deadline(arrival.at, stale_after, self._gaps)
             self._scheduler.add(deadline, STALENESS, partial(memory.pass_deadlines, deadline))
 
-    def see(self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID) -> None:
+    def see(
+        self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID, lineage: Lineage = ()
+    ) -> None:
         rules = self._rules.for_event(facts["type"])
         if not rules:
             return
@@ -59,30 +72,37 @@ class SimulatedAlarms:
         memory = self._over_events.get(owner)
         if memory is None:
             memory = self._over_events[owner] = RuleMemory(owner, self.store, self)
-        for rule in rules:
-            memory.step(rule, EventSeen(at, facts), correlation_id)
+        with self._inheriting(lineage):
+            for rule in rules:
+                memory.step(rule, EventSeen(at, facts), correlation_id)
 
-    def stale_series(self) -> list[dict[str, Any]]:
-        """The series that are stale, as a digest lists them."""
-        return [
-            {
-                "owner": series.owner,
-                "key": series.key,
-                "stale_since": series.stale_since,
-                "value": series.value,
-            }
-            for _, memory in sorted(self._over_series.items())
-            for series in memory.series.stale_series()
-        ]
+    def stale_series(self) -> list[TrackedSeries]:
+        return [series for memory in self._over_series.values() for series in memory.series.stale_series()]
 
     def on_transition(
         self, record: AlarmRecord, transition: RuleTransition, at: datetime, payload: Mapping[str, Any]
     ) -> None:
         self._log(LogEntry(at, "alarm", record.alarm.rule, record.alarm.owner, transition, payload))
-        self._append(transition_event(record.ref, transition, at, payload))
+        self._append(transition_event(record.ref, transition, at, payload), self._lineage)
 
-    def on_sustain(self, memory: RuleMemory, rule: str, due_at: datetime) -> None:
-        self._scheduler.add(due_at, SUSTAIN, partial(memory.advance, rule, due_at))
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        at, event_id, depth, reason = suppressed.at, suppressed.event_id, suppressed.depth, suppressed.reason
+        self._append(suppressed_event(rule, owner, at, event_id, depth, reason), self._lineage)
+
+    def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
+        self._scheduler.add(due_at, SUSTAIN, partial(self._advance, memory, key, due_at, self._lineage))
+
+    def _advance(self, memory: RuleMemory, key: MemoryKey, due_at: datetime, lineage: Lineage) -> None:
+        with self._inheriting(lineage):
+            memory.advance(key, due_at)
+
+    @contextmanager
+    def _inheriting(self, lineage: Lineage) -> Iterator[None]:
+        self._lineage = lineage
+        try:
+            yield
+        finally:
+            self._lineage = ()
 
     def on_stale(self, went_stale: WentStale) -> None:
         at, owner, key = went_stale.at, went_stale.owner, went_stale.key

@@ -1,5 +1,7 @@
 """Operators in a rule test: acknowledge, snooze and unsnooze open alarms.
 
+An owner may have several open alarms of a rule, one per instance. The operator acts on all of them.
+
 Guarantee: the events are those of the live commands (`rules.alarms.operator`), and snoozes end as
 `rules.replay.alarms` says.
 
@@ -38,21 +40,22 @@ class SimulatedOperator:
         self._count = 0
 
     def acknowledge(self, rule: str, owner: str, who: str) -> None:
-        record = self._open_alarm(rule, owner)
-        if self._alarms.acknowledge(record, who):
-            self._append_event(acknowledged_event(record.ref, self._now(), who=who, via=_VIA))
+        for record in self._open_alarms(rule, owner):
+            if self._alarms.acknowledge(record, who, self._now()):
+                self._append_event(acknowledged_event(record.ref, self._now(), who=who, via=_VIA))
 
     def snooze(self, rule: str, owner: str, who: str, lasts: timedelta) -> None:
-        record, until = self._open_alarm(rule, owner), self._now() + lasts
+        until = self._now() + lasts
         check_snooze(self._now(), until)
-        self._alarms.snooze(record, until, who)
-        self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=until))
-        self._scheduler.add(until, SNOOZE, partial(self._end_snooze, record, until))
+        for record in self._open_alarms(rule, owner):
+            self._alarms.snooze(record, until, who)
+            self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=until))
+            self._scheduler.add(until, SNOOZE, partial(self._end_snooze, record, until))
 
     def unsnooze(self, rule: str, owner: str, who: str) -> None:
-        record = self._open_alarm(rule, owner)
-        self._alarms.snooze(record, None, who)
-        self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=None))
+        for record in self._open_alarms(rule, owner):
+            self._alarms.snooze(record, None, who)
+            self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=None))
 
     def _end_snooze(self, record: AlarmRecord, until: datetime) -> None:
         if record.snoozed_until != until:
@@ -61,11 +64,11 @@ class SimulatedOperator:
         if record.outlasts(until):
             self._append(event)
 
-    def _open_alarm(self, rule: str, owner: str) -> AlarmRecord:
-        record = self._alarms.find_open(rule, owner)
-        if record is None:
+    def _open_alarms(self, rule: str, owner: str) -> list[AlarmRecord]:
+        records = self._alarms.find_open(rule, owner)
+        if not records:
             raise InvalidInput(f"no alarm of {rule!r} is open for {owner!r} at {self._now().isoformat()}")
-        return record
+        return records
 
     def _append_event(self, event: NewEvent) -> None:
         """Append an event with a reproducible id. Live the ids of operators' events are random."""

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from schemas.documents.strict_model import StrictModel
 from schemas.values.duration import Duration
-from schemas.values.names import Name
+from schemas.values.event_types import FreeEventType
 from schemas.values.template_text import JsonTemplate, SubjectTemplate, TextTemplate, ValueTemplate
 
 
@@ -48,7 +48,9 @@ class DispatchStep(PublishStep):
 class EmitStep(StrictModel):
     """Appends one event to the record log, exactly once, together with the outcome of the step."""
 
-    type: Name = Field(description="Type of the event, in the past tense.", examples=["restart-requested"])
+    type: FreeEventType = Field(
+        description="Type of the event, in the past tense.", examples=["restart-requested"]
+    )
     owner: TextTemplate = Field(
         "{{ owner }}",
         description="Owner of the event; by default the owner of the event that started the run.",

@@ -82,7 +82,7 @@ class Responses(StrictModel):
         None, description="Send JSON over HTTP.", examples=[{"url": "https://hooks.example.com/tocsin"}]
     )
     slack: SlackStep | None = Field(
-        None, description="Post to Slack.", examples=[{"url": {"env": "SLACK_URL"}}]
+        None, description="Post to Slack.", examples=[{"url": {"secret": "slack-url"}}]
     )
     email: EmailStep | None = Field(
         None,
@@ -92,7 +92,7 @@ class Responses(StrictModel):
         ],
     )
     apprise: AppriseStep | None = Field(
-        None, description="Send to any other service.", examples=[{"url": {"env": "TELEGRAM_URL"}}]
+        None, description="Send to any other service.", examples=[{"url": {"secret": "telegram-url"}}]
     )
     retry: RetryPolicy | None = Field(
         None, description="Number of attempts, and the delays between them.", examples=[{"attempts": 3}]

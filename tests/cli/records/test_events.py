@@ -48,7 +48,7 @@ def recorded(tocsin: CommandLine, settings: Settings) -> CommandLine:
     for number in range(3):
         for owner in ("a", "b"):
             tocsin("schedule", "add", f"s{number}", "--every", "1h", "--owner", owner)
-            tocsin("schedule", "run", f"s{number}", "--owner", owner)
+            tocsin("schedule", "pause", f"s{number}", "--owner", owner)
     with psycopg.connect(settings.postgres, autocommit=True) as session:
         for table, seq in (("event", "seq"), ("log_commit", "last_seq")):
             session.execute(
@@ -69,7 +69,7 @@ def _seqs(tocsin: CommandLine, *words: str) -> list[int]:
         (("--owner", "a"), [1, 3, 5]),
         (("--owner", ""), []),
         (("--rule", "hot"), [5]),
-        (("--type", "schedule-triggered", "--owner", "b"), [2, 4, 6]),
+        (("--type", "schedule-paused", "--owner", "b"), [2, 4, 6]),
         (("--schedule", "s1"), [3, 4]),
         (("--since", "2026-03-02T08:04Z"), [4, 5, 6]),
         (("--since", "2026-03-02T08:03:30Z", "--owner", "b"), [4, 6]),
@@ -87,7 +87,7 @@ def test_events_are_filtered(recorded: CommandLine, words: tuple[str, ...], seqs
 
 def test_events_since_a_duration_ago(tocsin: CommandLine) -> None:
     tocsin("schedule", "add", "s", "--every", "1h")
-    tocsin("schedule", "run", "s")
+    tocsin("schedule", "pause", "s")
     assert _seqs(tocsin, "--since", "1h") == [1]
     now = datetime.fromisoformat(tocsin("events", "--json").json[0]["recorded_at"])
     later = (now + timedelta(seconds=1)).isoformat()

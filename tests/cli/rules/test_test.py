@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_a_failure_shows_what_is_missing_and_what_happened(alone: CommandLine, t
     answer = alone("test", str(tests / "t.yaml"), exit_code=1)
     assert answer.lines[0].startswith("FAIL  it opens  (")
     assert answer.lines[1] == "      missing     3m       opened hot"
-    assert answer.lines[2].startswith("      unexpected  2m       opened hot of x: hot: a.b of x is above 5")
+    assert answer.lines[2].startswith("      unexpected  2m       opened hot of x: a.b of x is above 5")
     assert answer.lines[3] == "      what happened:"
     assert answer.lines[-1] == "0 passed, 1 failed"
 
@@ -61,7 +62,7 @@ def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None
         ("it opens", True),
         ("it fails", False),
     ]
-    suite = ElementTree.fromstring((tmp_path / "out.xml").read_text())
+    (suite,) = ElementTree.fromstring((tmp_path / "out.xml").read_text())
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["it fails"]
 
@@ -93,3 +94,13 @@ def test_an_output_that_cannot_show_a_character_shows_its_code(tests: Path) -> N
         "pass  größe \\u2713\n1 passed, 0 failed\n",
         b"",
     )
+
+
+def test_json_is_json_although_a_warning_is_logged(tests: Path) -> None:
+    rules = RULES.replace("for: 2m", 'message: "{{ labels.site }} is hot"')
+    (tests / "rules.yaml").write_text(rules)
+    (tests / "t.yaml").write_text(TEST % "0s")
+    command = [*TOCSIN, "test", str(tests / "t.yaml"), "--json"]
+    answer = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert [result["passed"] for result in json.loads(answer.stdout)] == [True]
+    assert "message cannot be filled" in answer.stderr

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from rules.alarms.batch_writes import AlarmBatch, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states, state_key
 from rules.documents.load import load_text
 from rules.engine import Arrival, CompiledRules, Rule
 from rules.lanes.batch import PhasedPlan
@@ -48,11 +48,11 @@ async def write_batch(
     The watermark is then the last arrival.
     """
     for attempt in range(1, 10):
-        subjects = [(rule.name, arrival.owner) for arrival in arrivals for rule in rules.for_key(arrival.key)]
+        subjects = [state_key(rule, arrival) for arrival in arrivals for rule in rules.for_key(arrival.key)]
         batch = AlarmBatch("data", 0, await read_states(connection, subjects))
         for arrival in arrivals:
             for rule in rules.for_key(arrival.key):
-                batch.apply_input(rule, arrival.owner, arrival)
+                batch.apply_input(rule, arrival)
         if before_write is not None and attempt == 1:
             await before_write()
         try:

@@ -16,6 +16,7 @@ def alarm(state: str) -> dict[str, Any]:
         "id": ALARM,
         "event_rule": "dsp-hot",
         "owner": "plant-7",
+        "instance": "dsp.temperature",
         "state": state,
         "since": at(0),
         "payload": PAYLOAD,

@@ -9,9 +9,9 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
-from rules.delivery.secrets import Secrets
 from schemas.documents.targets import AppriseTarget
 from tests.rules.delivery.mail_servers import mail_server
+from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import endless, receiver, respond, stall
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -19,8 +19,8 @@ MESSAGE = Message("[HIGH] hot", "65 °C")
 
 
 async def send(egress: Egress, url: str, timeout: str = "20s") -> DeliveryOutcome:
-    target = AppriseTarget.model_validate({"url": {"env": "URL"}, "timeout": timeout})
-    return await deliver(egress, target, MESSAGE, key="k", now=NOW, secrets=Secrets({"URL": url}))
+    target = AppriseTarget.model_validate({"url": {"secret": "url"}, "timeout": timeout})
+    return await deliver(egress, target, MESSAGE, key="k", now=NOW, secrets=named_secrets(url=url))
 
 
 async def test_a_service_gets_the_title_and_the_text(egress: Egress) -> None:

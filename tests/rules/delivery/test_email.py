@@ -10,9 +10,9 @@ from rules.delivery.egress import Egress
 from rules.delivery.email import build_mail
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
-from rules.delivery.secrets import Secrets
 from schemas.documents.targets import EmailTarget
 from tests.rules.delivery.mail_servers import PASSWORD, USER, mail_server
+from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import endless, receiver, reset_connection, respond_raw, stall
 from tocsin.core.errors import InvalidInput
 
@@ -22,7 +22,7 @@ ServerTls = Callable[[str], ssl.SSLContext]
 KEY = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21/0"
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 MESSAGE = Message("[HIGH] Ofen heiß", "65 °C\n.\nend", html="<b>65 °C</b>")
-LOGIN: dict[str, Any] = {"username": USER, "password": {"env": "PASSWORD"}}
+LOGIN: dict[str, Any] = {"username": USER, "password": {"secret": "password"}}
 
 
 def target(
@@ -41,7 +41,7 @@ def target(
 async def send(
     egress: Egress, to: EmailTarget, message: Message = MESSAGE, password: str = PASSWORD
 ) -> DeliveryOutcome:
-    return await deliver(egress, to, message, key=KEY, now=NOW, secrets=Secrets({"PASSWORD": password}))
+    return await deliver(egress, to, message, key=KEY, now=NOW, secrets=named_secrets(password=password))
 
 
 async def test_a_mail_has_text_and_html_and_an_id_of_its_key(egress: Egress) -> None:
@@ -146,10 +146,11 @@ async def test_a_wrong_password_is_permanent_and_not_shown(egress: Egress, serve
 
 async def test_a_missing_password_is_permanent_and_named(egress: Egress, server_tls: ServerTls) -> None:
     async with mail_server(starttls=server_tls("127.0.0.1"), login=True) as mailbox:
-        to = target(mailbox.port, security="starttls", username=USER, password={"env": "NO"})
+        to = target(mailbox.port, security="starttls", username=USER, password={"secret": "no"})
         outcome = await send(egress, to)
     assert outcome == DeliveryOutcome(
-        "permanent", "the secret {env: NO} is not set: set the variable for the worker"
+        "permanent",
+        "the worker has no secret 'no': put the file 'no' into its TOCSIN_SECRETS_DIR, or set TOCSIN_SECRET_NO",
     )
 
 

@@ -6,8 +6,8 @@ from pydantic import ValidationError
 
 from rules.delivery.egress import Egress, EgressRefused
 from rules.delivery.probe import ProbeResult, probe
-from rules.delivery.secrets import Secrets
 from schemas.documents.probe import Probe
+from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import endless, receiver, reset_connection, respond, stall
 from tocsin.core.errors import InvalidInput
 
@@ -15,12 +15,12 @@ from tocsin.core.errors import InvalidInput
 async def look(egress: Egress, port: int, **keys: Any) -> ProbeResult:
     url = f"http://127.0.0.1:{port}/health"
     one = Probe.model_validate({"http": {"url": url, **keys}})
-    return await probe(egress, one, Secrets({"AUTH": "s3cret-token"}))
+    return await probe(egress, one, named_secrets(auth="s3cret-token"))
 
 
 async def test_a_service_that_answers_is_well(egress: Egress) -> None:
     async with receiver() as server:
-        result = await look(egress, server.port, headers={"Authorization": {"env": "AUTH"}})
+        result = await look(egress, server.port, headers={"Authorization": {"secret": "auth"}})
     assert (result.is_well, result.status) == (True, 200)
     assert result.latency_ms is not None
     assert 0 < result.latency_ms < 10_000
@@ -84,9 +84,9 @@ async def test_a_probe_that_was_never_made_does_not_look_like_an_outage(guard: C
     for one in (tcp, http):
         with pytest.raises(EgressRefused, match="loopback"):
             await probe(guard(allow=""), one)
-    missing = Probe.model_validate({"http": {"url": "http://127.0.0.1/", "headers": {"A": {"env": "NO"}}}})
-    with pytest.raises(InvalidInput, match=r"the secret .env: NO. is not set"):
-        await probe(guard(), missing, Secrets({}))
+    missing = Probe.model_validate({"http": {"url": "http://127.0.0.1/", "headers": {"A": {"secret": "no"}}}})
+    with pytest.raises(InvalidInput, match="the worker has no secret 'no'"):
+        await probe(guard(), missing, named_secrets())
 
 
 def test_a_probe_has_one_target() -> None:

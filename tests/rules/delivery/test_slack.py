@@ -7,9 +7,9 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
-from rules.delivery.secrets import Secrets
 from rules.delivery.slack import fields, header, section
 from schemas.documents.targets import SlackTarget
+from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import Behaviour, Received, receiver, respond
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -20,8 +20,8 @@ async def send(
     egress: Egress, message: Message, behave: Behaviour | None = None
 ) -> tuple[DeliveryOutcome, Received]:
     async with receiver(behave) as server:
-        target = SlackTarget.model_validate({"url": {"env": "SLACK"}})
-        secrets = Secrets({"SLACK": f"http://127.0.0.1:{server.port}{PATH}"})
+        target = SlackTarget.model_validate({"url": {"secret": "slack"}})
+        secrets = named_secrets(slack=f"http://127.0.0.1:{server.port}{PATH}")
         outcome = await deliver(egress, target, message, key="k", now=NOW, secrets=secrets)
     return outcome, server.only
 

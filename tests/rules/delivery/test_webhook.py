@@ -11,8 +11,8 @@ from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
-from rules.delivery.secrets import Secrets
 from schemas.documents.targets import WebhookTarget
+from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import Receiver, receiver, reset_connection, respond, stall
 
 KEY = "0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21/0"
@@ -20,20 +20,22 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 FIRST, SECOND = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"a", b"b"))
 MESSAGE = Message("[HIGH] hot", "65.2 °C", payload={"rule": "hot", "value": 65.2, "unit": "°C"})
 
+MISSING = (
+    "the worker has no secret 'no': put the file 'no' into its TOCSIN_SECRETS_DIR, or set TOCSIN_SECRET_NO"
+)
+
 
 async def send(
     egress: Egress, server: Receiver, message: Message = MESSAGE, now: datetime = NOW, **keys: Any
 ) -> DeliveryOutcome:
     target = WebhookTarget.model_validate({"url": f"http://127.0.0.1:{server.port}/hook", **keys})
-    secrets = Secrets(
-        {
-            "FIRST": FIRST,
-            "UNPADDED": FIRST.rstrip("="),
-            "SECOND": SECOND,
-            "AUTH": "Bearer s3cret",
-            "BAD": "s3cret",
-            "NL": "a\nb",
-        }
+    secrets = named_secrets(
+        first=FIRST,
+        unpadded=FIRST.rstrip("="),
+        second=SECOND,
+        auth="Bearer s3cret",
+        bad="s3cret",
+        nl="a\nb",
     )
     return await deliver(egress, target, message, key=KEY, now=now, secrets=secrets)
 
@@ -55,7 +57,7 @@ async def test_a_webhook_carries_its_payload_and_its_key(egress: Egress) -> None
 
 async def test_a_receiver_that_knows_any_one_of_the_secrets_accepts_the_message(egress: Egress) -> None:
     async with receiver() as server:
-        await send(egress, server, now=wall_now(), secrets=[{"env": "FIRST"}, {"env": "SECOND"}])
+        await send(egress, server, now=wall_now(), secrets=[{"secret": "first"}, {"secret": "second"}])
     got = server.only
     for secret in (FIRST, SECOND, FIRST.rstrip("=")):
         assert Webhook(secret).verify(got.body, got.headers) == got.json
@@ -69,13 +71,13 @@ async def test_a_receiver_that_knows_any_one_of_the_secrets_accepts_the_message(
 
 async def test_a_signing_secret_may_be_written_without_padding(egress: Egress) -> None:
     async with receiver() as server:
-        await send(egress, server, now=wall_now(), secrets=[{"env": "UNPADDED"}])
+        await send(egress, server, now=wall_now(), secrets=[{"secret": "unpadded"}])
     assert Webhook(FIRST).verify(server.only.body, server.only.headers)
 
 
 async def test_a_header_may_be_a_secret(egress: Egress) -> None:
     async with receiver() as server:
-        await send(egress, server, headers={"Authorization": {"env": "AUTH"}})
+        await send(egress, server, headers={"Authorization": {"secret": "auth"}})
     assert server.only.headers["authorization"] == "Bearer s3cret"
 
 
@@ -87,8 +89,8 @@ async def test_a_message_without_a_payload_is_sent_as_subject_and_text(egress: E
 
 async def test_the_url_may_be_a_secret(egress: Egress) -> None:
     async with receiver(respond(404)) as server:
-        target = WebhookTarget.model_validate({"url": {"env": "URL"}})
-        secrets = Secrets({"URL": f"http://127.0.0.1:{server.port}/s3cret-path"})
+        target = WebhookTarget.model_validate({"url": {"secret": "url"}})
+        secrets = named_secrets(url=f"http://127.0.0.1:{server.port}/s3cret-path")
         outcome = await deliver(egress, target, MESSAGE, key=KEY, now=NOW, secrets=secrets)
     assert server.only.path == "/s3cret-path"
     assert outcome.text == f"127.0.0.1:{server.port} answered 404: ok"
@@ -118,7 +120,7 @@ async def test_no_result_holds_a_secret_even_when_the_server_repeats_it(egress: 
     echo = json.dumps({"you": "sent Bearer s3cret", "and": FIRST}).encode()
     async with receiver(respond(400, echo)) as server:
         outcome = await send(
-            egress, server, headers={"Authorization": {"env": "AUTH"}}, secrets=[{"env": "FIRST"}]
+            egress, server, headers={"Authorization": {"secret": "auth"}}, secrets=[{"secret": "first"}]
         )
     assert outcome.text.endswith('answered 400: {"you": "sent ***", "and": "***"}')
 
@@ -127,16 +129,19 @@ async def test_no_result_holds_a_secret_even_when_the_server_repeats_it(egress: 
     ("keys", "text"),
     [
         (
-            {"headers": {"A": {"env": "NO"}}},
-            "the secret {env: NO} is not set: set the variable for the worker",
+            {"headers": {"A": {"secret": "no"}}},
+            MISSING,
         ),
         (
-            {"secrets": [{"env": "BAD"}]},
-            "the secret {env: BAD} cannot sign: it must be whsec_ and the base64 of 24 to 64 bytes",
+            {"secrets": [{"secret": "bad"}]},
+            "the secret {secret: bad} cannot sign: it must be whsec_ and the base64 of 24 to 64 bytes",
         ),
-        ({"secrets": [{"env": "NO"}]}, "the secret {env: NO} is not set: set the variable for the worker"),
         (
-            {"headers": {"A": {"env": "NL"}}},
+            {"secrets": [{"secret": "no"}]},
+            MISSING,
+        ),
+        (
+            {"headers": {"A": {"secret": "nl"}}},
             "the header 'A' has a value that cannot be sent: use printable characters, no line breaks",
         ),
     ],
@@ -195,7 +200,7 @@ async def test_an_unexpected_error_is_an_outcome_and_shows_no_secret(
 
     monkeypatch.setattr("rules.delivery.webhook.request", broken)
     async with receiver() as server:
-        outcome = await send(egress, server, headers={"Authorization": {"env": "AUTH"}})
+        outcome = await send(egress, server, headers={"Authorization": {"secret": "auth"}})
     assert outcome == DeliveryOutcome("retryable", "it failed unexpectedly: KeyError: '***'")
     written = capsys.readouterr()
     assert "s3cret" not in written.out + written.err

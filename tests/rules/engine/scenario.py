@@ -61,7 +61,7 @@ class Scenario:
         """`is_stored`: every state is stored as JSON and read back after every step. `is_lazy`:
         `advance` is never called, so that inputs alone handle sustains."""
         self.now = T0
-        self.states: dict[tuple[str, str], RuleState] = {}
+        self.states: dict[tuple[str, str, str], RuleState] = {}
         self.alarms: dict[uuid.UUID, str] = {}
         self.timers: dict[tuple[uuid.UUID, str], datetime] = {}
         self.effects: list[Effect] = []
@@ -83,13 +83,13 @@ class Scenario:
         types = TypeIndex(model for model in models if isinstance(model, DatapointTypeDocument))
         rules = [Rule(model, types) for model in models if isinstance(model, EventRuleDocument)]
         before, self._rules, self._applied_at = self._rules, CompiledRules(rules, types), self.now
-        for (name, owner), state in list(self.states.items()):
-            rule = self._rules.rules.get(name)
+        for key, state in list(self.states.items()):
+            rule = self._rules.rules.get(key[0])
             if rule is not None:
-                self._keep(name, owner, *adopt(rule, state, self.now))
+                self._keep(key, *adopt(rule, state, self.now))
             else:
-                self._keep(name, owner, *end(state, self.now, "rule-removed", "the rule was removed"))
-                del self.states[name, owner]
+                self._keep(key, *end(state, self.now, "rule-removed", "the rule was removed"))
+                del self.states[key]
         reevaluated = rules_to_reevaluate(before, self._rules)
         for _, last in sorted(self._stale.items()):
             for rule in self._rules.for_key(last.key):
@@ -117,9 +117,9 @@ class Scenario:
             if due is None or due > until:
                 break
             self.now = max(self.now, due)
-            for (name, owner), state in list(self.states.items()):
+            for key, state in list(self.states.items()):
                 if not self.is_lazy:
-                    self._keep(name, owner, *advance(state, due))
+                    self._keep(key, *advance(state, due))
             for at, series in sorted(stale, key=lambda one: (str(one[0]), one[1])):
                 if at == due:
                     last = self._stale[series] = self._last.pop(series)
@@ -129,6 +129,7 @@ class Scenario:
 
     def send(self, value: Value, key: str = KEY, owner: str = PLANT, **labels: str) -> Self:
         """A datapoint arrives now. Its own time must have no effect."""
+        key = self._rules.types.series_key(key, labels)
         arrival = Arrival(self.now, 1, owner, key, value, self.now - timedelta(hours=1), labels)
         self._last[owner, key] = arrival
         self._stale.pop((owner, key), None)
@@ -157,10 +158,10 @@ class Scenario:
             self._step(rule, input)
 
     def _step(self, rule: Rule, input: Input) -> None:
-        state = self.states.get((rule.name, input.owner), BLANK)
-        self._keep(rule.name, input.owner, *step(rule, state, input))
+        key = rule.name, input.owner, rule.instance_of(input)
+        self._keep(key, *step(rule, self.states.get(key, BLANK), input))
 
-    def _keep(self, rule: str, owner: str, state: RuleState, effects: tuple[Effect, ...]) -> None:
+    def _keep(self, key: tuple[str, str, str], state: RuleState, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             self._carry_out(effect)
         self.effects += effects
@@ -168,8 +169,8 @@ class Scenario:
             stored = RuleState.from_json(json.loads(json.dumps(state.to_json())))
             assert stored == state
             state = stored
-        self.states[rule, owner] = state
-        armed = [key for key in self.timers if state.alarm is not None and key[0] == state.alarm.id]
+        self.states[key] = state
+        armed = [timer for timer in self.timers if state.alarm is not None and timer[0] == state.alarm.id]
         assert len(armed) == (1 if state.due_at else 0)
 
     def _carry_out(self, effect: Effect) -> None:

@@ -91,7 +91,7 @@ def test_a_cooldown_survives_an_edit() -> None:
 
 def test_a_state_from_before_an_edit_is_adopted_with_the_next_input() -> None:
     before, after = Scenario(HOT).send(70), Scenario(rule("above: 99", "for: 10m"))
-    state = before.states["dsp-hot", "plant-7"]
+    state = before.states["dsp-hot", "plant-7", "dsp.temperature"]
     moved, effects = step(after.rule, state, Arrival(T0 + timedelta(minutes=1), 1, PLANT, KEY, 70, T0, {}))
     assert [type(effect) for effect in effects] == [CancelSustain, DropPending]
     assert (moved.phase, moved.fingerprint) == ("ok", after.rule.fingerprint)

@@ -51,6 +51,7 @@ def rules(draw: st.DrawFn) -> str:
     for key in ("for", "keep_firing_for", "cooldown"):
         if duration := draw(durations):
             lines.append(f"{key}: {duration}")
+    lines.append(f"per: {draw(st.sampled_from(['series', 'owner']))}")
     return TYPE + rule(*lines, datapoint="dsp.*")
 
 
@@ -80,24 +81,30 @@ def _passed_deadlines(last: dict[str, Arrival], until: datetime) -> list[Input]:
 
 def run(
     rule: Rule, sequence: list[Input], advances: list[datetime], *, is_stored: bool = False
-) -> list[Effect]:
-    """The effects if the shell also advances at some instants, and at the very end."""
-    state, effects = BLANK, list[Effect]()
+) -> dict[str, list[Effect]]:
+    """The effects by instance, if the shell also advances at some instants, and at the very end."""
+    states: dict[str, RuleState] = {}
+    effects: dict[str, list[Effect]] = {}
 
-    def keep(moved: tuple[RuleState, tuple[Effect, ...]]) -> None:
-        nonlocal state
+    def keep(instance: str, moved: tuple[RuleState, tuple[Effect, ...]]) -> None:
         state = moved[0]
         if is_stored:
             state = RuleState.from_json(json.loads(json.dumps(state.to_json())))
-        effects.extend(moved[1])
+        states[instance] = state
+        effects.setdefault(instance, []).extend(moved[1])
+
+    def advance_all(until: datetime) -> None:
+        for instance, state in list(states.items()):
+            keep(instance, advance(state, until))
 
     waiting = sorted(advances)
     for input in sequence:
         while waiting and waiting[0] < input.at:
-            keep(advance(state, waiting.pop(0)))
-        keep(step(rule, state, input))
+            advance_all(waiting.pop(0))
+        instance = rule.instance_of(input)
+        keep(instance, step(rule, states.get(instance, BLANK), input))
     for until in (*waiting, T0 + timedelta(days=2)):
-        keep(advance(state, until))
+        advance_all(until)
     return effects
 
 
@@ -123,18 +130,17 @@ def test_storing_the_state_and_reading_it_back_changes_nothing(text: str, sequen
 @given(rules(), inputs())
 @settings(max_examples=100)
 def test_an_alarm_opens_once_and_then_resolves_in_the_order_of_time(text: str, sequence: list[Input]) -> None:
-    effects = [
-        effect for effect in run(Scenario(text).rule, sequence, []) if isinstance(effect, Open | Resolve)
-    ]
-    assert [type(effect) for effect in effects] == [Open, Resolve] * (len(effects) // 2) + [Open] * (
-        len(effects) % 2
-    )
-    assert [effect.at for effect in effects] == sorted(effect.at for effect in effects)
-    opened = [effect.alarm.id for effect in effects if isinstance(effect, Open)]
-    assert opened[: len(effects) // 2] == [
-        effect.alarm.id for effect in effects if isinstance(effect, Resolve)
-    ]
-    assert len(set(opened)) == len(opened)
+    for of_instance in run(Scenario(text).rule, sequence, []).values():
+        effects = [effect for effect in of_instance if isinstance(effect, Open | Resolve)]
+        assert [type(effect) for effect in effects] == [Open, Resolve] * (len(effects) // 2) + [Open] * (
+            len(effects) % 2
+        )
+        assert [effect.at for effect in effects] == sorted(effect.at for effect in effects)
+        opened = [effect.alarm.id for effect in effects if isinstance(effect, Open)]
+        assert opened[: len(effects) // 2] == [
+            effect.alarm.id for effect in effects if isinstance(effect, Resolve)
+        ]
+        assert len(set(opened)) == len(opened)
 
 
 @given(
@@ -147,8 +153,9 @@ def test_a_shell_can_carry_out_every_effect_and_never_has_two_sustains_of_one_al
     scenario = Scenario(text, is_stored=True)
     for wait, key, value in sent:
         scenario.wait_until(scenario.now + timedelta(seconds=wait)).send(value, key)
-        assert len(scenario.timers) <= 1
-        assert sum(state != "resolved" for state in scenario.alarms.values()) <= 1
+        instances = 2 if scenario.rule.is_per_series else 1
+        assert len(scenario.timers) <= instances
+        assert sum(state != "resolved" for state in scenario.alarms.values()) <= instances
     scenario.wait_until(scenario.now + timedelta(days=1))
     assert scenario.timers == {}
 

@@ -1,14 +1,59 @@
-"""Several series, several owners: one alarm per rule and owner, open while any series fires."""
+"""Several series, several owners: an alarm per series, or one per owner while any series fires."""
 
 from tests.rules.engine.scenario import Scenario, rule
 
-DISKS = rule("above: 90", "for: 10m", "keep_firing_for: 5m", name="full", datapoint="disk.*.used")
+DISKS = rule(
+    "above: 90", "for: 10m", "keep_firing_for: 5m", "per: owner", name="full", datapoint="disk.*.used"
+)
 
 
 def test_owners_have_alarms_of_their_own() -> None:
     scenario = Scenario(rule("above: 65"))
     scenario.send(70, owner="a").at("1m").send(70, owner="b").at("2m").send(60, owner="a")
     assert scenario.log == ["0s opened dsp-hot of a", "1m opened dsp-hot of b", "2m resolved dsp-hot of a"]
+
+
+def test_every_series_has_an_alarm_of_its_own() -> None:
+    scenario = Scenario(rule("above: 90", name="full", datapoint="disk.*.used"))
+    scenario.send(95, "disk.root.used").at("5m").send(99, "disk.data.used").at("10m").send(
+        10, "disk.root.used"
+    )
+    assert scenario.log == ["0s opened full", "5m opened full", "10m resolved full"]
+    payloads = [transition.payload for transition in scenario.transitions()]
+    assert [payload["instance"] for payload in payloads] == [
+        "disk.root.used",
+        "disk.data.used",
+        "disk.root.used",
+    ]
+    assert "disk.data.used of plant-7 is above 90 (99" in payloads[1]["message"]
+
+
+def test_labels_that_are_dimensions_make_series_of_their_own() -> None:
+    text = "datapoint_type: {name: temp, key: cpu.temp, dimensions: [socket, core]}\n"
+    scenario = Scenario(text + rule("above: 80", name="hot", datapoint="cpu.temp"))
+    for minute in range(3):
+        scenario.at(f"{minute}m").send(90, "cpu.temp", core="0").send(40, "cpu.temp", core="1", rack="7")
+    scenario.send(91, "cpu.temp", core='a"b', socket="1")
+    opened = [transition.payload for transition in scenario.transitions()]
+    assert [payload["instance"] for payload in opened] == [
+        'cpu.temp{core="0"}',
+        'cpu.temp{socket="1",core="a\\"b"}',
+    ]
+    assert (opened[0]["key"], opened[0]["labels"]) == ("cpu.temp", {"core": "0"})
+    assert 'cpu.temp{core="0"} of plant-7 is above 80' in opened[0]["message"]
+
+
+def test_conditions_read_the_key_without_its_dimensions() -> None:
+    text = "datapoint_type: {name: temp, key: cpu.temp, dimensions: [core]}\n"
+    where = """where: 'key == "cpu.temp" && labels.core == "0"'"""
+    scenario = Scenario(text + rule("above: 80", where, datapoint="cpu.*"))
+    assert scenario.send(90, "cpu.temp", core="1").send(90, "cpu.temp", core="0").log == ["0s opened dsp-hot"]
+
+
+def test_labels_that_are_no_dimensions_are_data() -> None:
+    scenario = Scenario(rule("above: 80", datapoint="cpu.temp"))
+    scenario.send(90, "cpu.temp", core="0").at("1s").send(40, "cpu.temp", core="1")
+    assert scenario.log == ["0s opened dsp-hot", "1s resolved dsp-hot"]
 
 
 def test_a_rule_evaluates_only_the_keys_of_its_pattern() -> None:
@@ -43,21 +88,27 @@ def test_a_second_series_that_fires_does_not_touch_the_pending_alarm() -> None:
 
 
 def test_a_series_that_was_clear_for_exactly_long_enough_is_over() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
+    scenario = Scenario(
+        rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", "per: owner", datapoint="disk.**")
+    )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("6m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
 
 
 def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
+    scenario = Scenario(
+        rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", "per: owner", datapoint="disk.**")
+    )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("7m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
 
 
 def test_a_series_that_is_not_clear_for_long_enough_keeps_the_alarm_open() -> None:
-    scenario = Scenario(rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", datapoint="disk.**"))
+    scenario = Scenario(
+        rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", "per: owner", datapoint="disk.**")
+    )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("4m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
     assert scenario.log == ["0s opened dsp-hot"]

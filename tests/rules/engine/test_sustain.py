@@ -117,5 +117,5 @@ def test_several_values_of_one_instant_make_several_alarms_with_their_own_ids() 
 
 def test_a_datapoint_that_changes_nothing_returns_the_same_state() -> None:
     scenario = Scenario(HOT).send(70)
-    state = scenario.states["dsp-hot", "plant-7"]
-    assert scenario.at("1m").send(71).states["dsp-hot", "plant-7"] is state
+    state = scenario.states["dsp-hot", "plant-7", "dsp.temperature"]
+    assert scenario.at("1m").send(71).states["dsp-hot", "plant-7", "dsp.temperature"] is state

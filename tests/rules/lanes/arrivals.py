@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from rules.alarms.batch_writes import AlarmBatch, read_states
+from rules.alarms.batch_writes import AlarmBatch, read_states, state_key
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import newest_rules
 from rules.engine import Arrival, EventSeen, Input, Rule
@@ -66,10 +66,10 @@ async def emit(connection: Connection, at: datetime, type: str, owner: str = PLA
 
 
 async def evaluate(connection: Connection, rules: Sequence[Rule], input: Input, lane: str) -> None:
-    subjects = [(rule.name, input.owner) for rule in rules]
+    subjects = [state_key(rule, input) for rule in rules]
     batch = AlarmBatch(lane, 0, await read_states(connection, subjects))
     for rule in rules:
-        batch.apply_input(rule, input.owner, input)
+        batch.apply_input(rule, input)
     async with connection.transaction():
         await PhasedPlan([batch]).write(connection)
 
@@ -93,7 +93,8 @@ _ORPHANS = {
     "an alarm that no rule evaluates": """
         select a.event_rule, a.owner from tocsin.alarm a
         where a.state in ('pending', 'open') and not exists (
-            select from tocsin.rule_state s where s.alarm_id = a.id and s.event_rule = a.event_rule)""",
+            select from tocsin.rule_state s
+            where s.alarm_id = a.id and s.event_rule = a.event_rule and s.instance = a.instance)""",
     "a state without its rule": """
         select s.event_rule, s.owner from tocsin.rule_state s
         where not exists (

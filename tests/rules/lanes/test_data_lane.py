@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cdc.publisher import Publisher
+from clock.service import Clock
 from rules.alarms.over_series import SeriesAlarms
 from rules.health.decide import HealthDecider
 from rules.lanes.batch import Writes
@@ -245,3 +246,43 @@ async def test_the_health_of_a_system_arrives_as_a_datapoint_and_rules_evaluate_
         connection, "select value from tocsin.datapoint where owner = 'cooling' order by arrived_at"
     )
     assert [row["value"] for row in stored] == ["unknown", "outage", "ok"]
+
+
+CORES = """
+datapoint_type: {name: cores, key: cpu.temp, dimensions: [core], interval: 200ms, on_stale: alarm}
+---
+event_rule: {name: hot, datapoint: cpu.*, above: 80}
+---
+system: {name: host, members: [{owner: web, key: cpu.temp}]}
+"""
+
+
+async def test_dimensions_make_series_whose_alarms_open_and_go_stale_on_their_own(
+    settings: Settings, connection: Connection
+) -> None:
+    await make_stream(settings)
+    await put(connection, CORES)
+    async with running(
+        Service("cdc", Publisher(settings).run),
+        Service("clock", Clock(settings).run),
+        lane_worker("one", settings, SeriesAlarms()),
+    ):
+        for core, value in (("0", 90), ('a."b', 40)):
+            await publish(settings, "web.cpu.temp", {"value": value, "labels": {"core": core, "rack": "7"}})
+        await eventually(lambda: has_alarms(connection, "stale:cores", 2), "both are stale", within=60)
+    series = await all_rows(connection, "select * from tocsin.current_value where owner = 'web' order by key")
+    keys = ['cpu.temp{core="0"}', r'cpu.temp{core="a.\"b"}']
+    assert [row["key"] for row in series] == keys
+    assert [row["labels"] for row in series] == [{"core": "0", "rack": "7"}, {"core": 'a."b', "rack": "7"}]
+    alarms = await rows(connection, "alarm", "event_rule, instance")
+    assert [(row["event_rule"], row["instance"], row["state"]) for row in alarms] == [
+        ("hot", keys[0], "open"),
+        ("stale:cores", keys[0], "open"),
+        ("stale:cores", keys[1], "open"),
+    ]
+    assert alarms[0]["payload"]["key"] == "cpu.temp"
+
+
+async def has_alarms(connection: Connection, rule: str, count: int) -> bool:
+    alarms = await all_rows(connection, "select id from tocsin.alarm where event_rule = %s", [rule])
+    return len(alarms) == count

@@ -101,18 +101,19 @@ async def test_invalid_events_become_dead_letters_with_the_reason_and_block_noth
 ) -> None:
     # Postgres writes numbers with all their digits: this payload is small when sent and too large when stored.
     swollen = {"id": "s", "type": "t", "payload": {"n": [1e300] * 1_000}}
-    bad = [b"\xff", {"id": "x"}, note("y", type="a b"), note("z", payload={"a": "\0"}), swollen]
+    bad = [b"\xff", {"id": "x"}, note("y", type="a b"), note("z", payload={"a": "\0"})]
+    bad += [note("forged", type="alarm-resolved"), swollen]
     await send_events(settings, note("a"), *bad, note("b"))
     async with running(ingester(settings)):
         await wait_until_empty(settings)
     assert len(await events(connection)) == 2
     async with jetstream(settings) as js:
         letters = (await read_dead_letters(js, settings, "event", 10))[::-1]
-    assert [letter["subject"] for letter in letters] == [f"{settings.subjects}.ingest.event"] * 5
+    assert [letter["subject"] for letter in letters] == [f"{settings.subjects}.ingest.event"] * 6
     reasons = [letter["reason"] for letter in letters]
     for reason, said in zip(
         reasons,
-        ("is not JSON (", "type is missing", "type is 'a b'", "U+0000", "it cannot be stored"),
+        ("is not JSON (", "type is missing", "type is 'a b'", "U+0000", "is reserved", "it cannot be stored"),
         strict=True,
     ):
         assert said in reason

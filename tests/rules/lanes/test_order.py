@@ -156,7 +156,8 @@ async def concluded(settings: Settings) -> dict[str, list[dict[str, Any]]]:
         "transitions": "select id, ts, origin, type, rule, owner, alarm_id, severity, source_event_id, correlation_id,"
         " payload::text from tocsin.event where alarm_id is not null order by id",
         "staleness": "select id, owner, key, ts, kind, payload::text from tocsin.datapoint_calculated order by id",
-        "states": "select event_rule, owner, phase, alarm_id, state::text from tocsin.rule_state order by 1, 2",
+        "states": "select event_rule, owner, instance, phase, alarm_id, state::text from tocsin.rule_state"
+        " order by 1, 2, 3",
         "series": "select owner, key, value, ts, arrived_at, stream_seq, first_arrived_at, freshness, stale_since,"
         " handled_stale_since from tocsin.current_value order by 1, 2",
         "datapoints": "select * from tocsin.datapoint order by arrived_at, stream_seq, position",

@@ -37,7 +37,12 @@ def test_the_schema_accepts_the_states_of_a_run() -> None:
     ],
 )
 def test_an_alarm_ends_its_runs_when_it_resolves_or_is_acknowledged(type: str, reason: str | None) -> None:
-    assert ending_reason(type) == reason
+    assert ending_reason({"type": type, "origin": "derived", "action": ""}) == reason
+
+
+def test_an_event_that_only_has_the_type_of_a_transition_ends_nothing() -> None:
+    for origin, action in (("external", ""), ("caused", "esc")):
+        assert ending_reason({"type": "alarm-resolved", "origin": origin, "action": action}) is None
 
 
 def test_a_notification_does_not_end_with_its_alarm() -> None:

@@ -1,4 +1,4 @@
-"""`tocsin ack`: acknowledges an alarm, in one transaction with its event and its audit row."""
+"""`tocsin ack`: acknowledges alarms, each in one transaction with its event and its audit row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.alarms.alarms import AlarmId, alarm_title
+from tocsin.cli.alarms.many import (
+    AlarmIds,
+    Outcomes,
+    Where,
+    alarm_title,
+    ask_about,
+    check_choice,
+    choose_alarms,
+)
+from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable, utc_text
@@ -14,37 +23,73 @@ from tocsin.cli.output import print_json, printable, utc_text
 if TYPE_CHECKING:
     from rules.alarms.operator import OperatorResult
 
+Row = dict[str, Any]
+
 
 def ack(
-    alarm: AlarmId,
+    alarms: AlarmIds = None,
+    where: Where = None,
     note: Annotated[str, typer.Option("--note", help="What is known or done about it.")] = "",
+    yes: Yes = False,
     by: CreatedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Acknowledge an open alarm.
+    """Acknowledge open alarms.
 
-    The alarm stays open, and its runbooks end. Acknowledging it again changes nothing.
+    They stay open, and their runbooks end. Acknowledging one again changes nothing.
 
     \b
-    Example:
+    Examples:
       tocsin ack 3f2a91c0 --note "fan is being replaced"
+      tocsin ack --where 'labels.site == "ams"'
     """
-    row, acted = run_command(_ack(alarm, note, by or current_user()))
+    ids = alarms or []
+    check_choice(ids, where)
+    if where is not None and not yes:
+        ask_about(run_command(_choose(ids, where)), "acknowledge them?")
+    outcomes = run_command(_ack(ids, where, note, by or current_user()))
+    if where is not None or len(ids) > 1:
+        outcomes.print(as_json, _text, _facts)
+        return
+    if outcomes.failed:
+        raise outcomes.failed[0][1]
+    ((row, (_, acted)),) = outcomes.done
     if as_json:
-        print_json({"alarm": row["id"], "changed": acted.changed, "seq": acted.seq})
-    elif acted.changed:
-        typer.echo(printable(f"acknowledged alarm {alarm_title(row)}, seq {acted.seq}"))
+        print_json({"alarm": row["id"], **_facts((row, acted))})
     else:
-        when = f"by {row['acknowledged_by']} at {utc_text(row['acknowledged_at'])}"
-        typer.echo(printable(f"alarm {alarm_title(row)} was already acknowledged {when}"))
+        typer.echo(printable(_text(*outcomes.done[0])))
 
 
-async def _ack(alarm: str, note: str, who: str) -> tuple[dict[str, Any], OperatorResult]:
+def _text(row: Row, result: tuple[Row, OperatorResult]) -> str:
+    after, acted = result
+    if acted.changed:
+        return f"acknowledged alarm {alarm_title(row)}, seq {acted.seq}"
+    when = f"by {after['acknowledged_by']} at {utc_text(after['acknowledged_at'])}"
+    return f"alarm {alarm_title(row)} was already acknowledged {when}"
+
+
+def _facts(result: tuple[Row, OperatorResult]) -> Row:
+    _, acted = result
+    return {"changed": acted.changed, "seq": acted.seq}
+
+
+async def _choose(ids: list[str], where: str | None) -> list[Row]:
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        return await choose_alarms(connection, ids, where)
+
+
+async def _ack(ids: list[str], where: str | None, note: str, who: str) -> Outcomes:
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm
     from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        row = await find_alarm(connection, alarm)
-        acted = await acknowledge(connection, row, await command_actor(connection, who), note)
-        return await find_alarm(connection, str(row["id"])), acted
+
+        async def change(row: Row) -> tuple[Row, OperatorResult]:
+            acted = await acknowledge(connection, row, await command_actor(connection, who), note)
+            return await find_alarm(connection, str(row["id"])), acted
+
+        rows = await choose_alarms(connection, ids, where)
+        return await Outcomes("acknowledged").act(rows, change)

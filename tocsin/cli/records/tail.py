@@ -14,6 +14,7 @@ from tocsin.cli.output import compact, printable, title
 from tocsin.cli.records.filters import Rule, Type, check_filters
 from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS, foreign_text
 from tocsin.core.errors import InvalidInput
+from tocsin.core.printable import plain_json
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -78,7 +79,7 @@ async def _tail(
             if wanted and not _matches(message.data, wanted):
                 continue
             seq = message.metadata.sequence.stream
-            typer.echo(message.data if as_json_lines else record_line(seq, message.data))
+            typer.echo(_json_line(message.data) if as_json_lines else record_line(seq, message.data))
             shown += 1
             if shown == count:
                 return
@@ -99,6 +100,10 @@ def _matches(data: bytes, wanted: Mapping[str, str]) -> bool:
         return all(body.get(key, "") == value for key, value in wanted.items())
     except NOT_A_RECORD_ERRORS:
         return False
+
+
+def _json_line(data: bytes) -> str:
+    return plain_json(data.decode(errors="backslashreplace"))
 
 
 def record_line(seq: int, data: bytes) -> str:

@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, print_table, printable
+from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rules.delivery.outcome import DeliveryOutcome
@@ -54,21 +55,25 @@ def channels(context: typer.Context, as_json: Json = False) -> None:
 
 def send_test_message(
     name: Annotated[str, typer.Argument(help="Name of the channel.")],
-    resolved: Annotated[
-        bool, typer.Option("--resolved", help="Send the message of an alarm that resolved.")
-    ] = False,
+    transition: Annotated[
+        str,
+        typer.Option(
+            "--transition",
+            help="Send the message of this transition: opened, changed, resolved, acknowledged, snoozed, unsnoozed, "
+            "snooze-ended, reminder or silence-ended.",
+        ),
+    ] = "opened",
     as_json: Json = False,
 ) -> None:
     """Send a test message through a channel.
 
-    The message leaves from this host, with the secrets and the settings of this environment. A
-    worker with another environment can give another result.
+    A worker sends it, with its own secrets and from its own host, as it sends notifications.
 
     \b
     Example:
-      tocsin channels test ops
+      tocsin channels test ops --transition resolved
     """
-    is_enabled, outcome = run_command(_test(name, resolved))
+    is_enabled, outcome = run_command(_test(name, transition))
     if as_json:
         print_json({"channel": name, "enabled": is_enabled, "state": outcome.state, "text": outcome.text})
     else:
@@ -102,7 +107,7 @@ def _row(channel: dict[str, Any]) -> dict[str, Any]:
 
 
 def _target_text(target: dict[str, Any]) -> str:
-    """`hooks.example.com`, `env SLACK_URL` or `ops@example.com`. A path can hold a token and is left out."""
+    """`hooks.example.com`, `secret slack-url` or `ops@example.com`. A path can hold a token and is left out."""
     if "to" in target:
         return ", ".join(target["to"])
     url = target["url"]
@@ -111,17 +116,15 @@ def _target_text(target: dict[str, Any]) -> str:
     return urlsplit(str(url)).netloc.rpartition("@")[2]
 
 
-async def _test(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
-    from rules.actions.channels import read_channel, send_test
-    from rules.delivery.egress import Egress
-    from timers.working_set import database_now
-    from tocsin.cli.session import command_settings, database
+async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:
+    from rules.actions.channel_tests import await_outcome, request_test
+    from rules.actions.channels import read_channel
+    from rules.delivery.alarm_facts import KINDS
+    from tocsin.cli.session import database
 
-    settings = command_settings()
-    async with database(settings) as connection:
+    if transition not in KINDS:
+        raise InvalidInput(f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}")
+    async with database() as connection:
         channel = await read_channel(connection, name)
-        now = await database_now(connection)
-    outcome = await send_test(
-        Egress.from_settings(settings), channel, "resolved" if resolved else "opened", now, current_user()
-    )
-    return channel.enabled, outcome
+        id = await request_test(connection, name, transition, current_user())
+        return channel.enabled, await await_outcome(connection, id)

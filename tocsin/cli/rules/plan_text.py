@@ -27,6 +27,7 @@ from typing import Any
 import yaml
 
 from rules.apply.diff import ABSENT, FieldDifference
+from rules.apply.maintenance import NextWindows
 from rules.apply.plan import ApplyPlan, DocumentChange
 from rules.apply.preview import AlarmEnd, Preview
 from rules.apply.schedules import NextFires
@@ -71,6 +72,8 @@ def _change_json(change: DocumentChange, preview: Preview) -> dict[str, Any]:
     if change.key in preview.fires:
         fires = preview.fires[change.key]
         shown["fires"] = {"old": fires.before, "new": fires.after}
+    if change.key in preview.windows:
+        shown["windows"] = [window._asdict() for window in preview.windows[change.key].windows]
     if change.key in preview.runs:
         shown["actions"] = preview.runs[change.key]._asdict()
     return shown
@@ -135,6 +138,9 @@ def _consequences(change: DocumentChange, preview: Preview) -> Iterator[str]:
         yield f"next fires: {_fires_text(fires, fires.after)}"
         if change.outcome == "changed" and fires.before != fires.after:
             yield f"instead of: {_fires_text(fires, fires.before)}"
+    windows = preview.windows.get(change.key)
+    if windows is not None:
+        yield f"next windows: {_windows_text(windows)}"
     runs = preview.runs.get(change.key)
     if runs is not None and runs.cancelled:
         yield f"cancels runs that have not begun: {runs.cancelled}"
@@ -144,6 +150,12 @@ def _consequences(change: DocumentChange, preview: Preview) -> Iterator[str]:
 
 def _fires_text(fires: NextFires, instants: Sequence[datetime]) -> str:
     return ", ".join(local_text(instant, fires.tz) for instant in instants) or "never"
+
+
+def _windows_text(next_windows: NextWindows) -> str:
+    tz, windows = next_windows
+    texts = (f"{local_text(begin, tz)} to {local_text(end, tz)}" for begin, end in windows)
+    return ", ".join(texts) or "none"
 
 
 def _end_text(end: AlarmEnd) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from rules.alarms.explain import TRANSITION_TEXTS
 from schemas.values.severities import level_name
+from schemas.wire.event_facts import is_manual
 from tocsin.cli.output import compact, countdown, local_text, printable, shortened, title, utc_text
 from tocsin.cli.records.foreign_messages import foreign_text
 from tocsin.core.instant import parse_instant
@@ -67,6 +68,10 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":
         nominal = local_text(parse_instant(body["time"]), tz_of(*record.schedule_key))
+        if is_manual(body["origin"], body.get("id"), body.get("correlationid")):
+            return Line(
+                "fired", printable(f"{title(*record.schedule_key)}  {nominal}  run by hand"), record.seq
+            )
         text = f"{title(*record.schedule_key)}  {nominal}  {lateness_ms(body)} ms late"
         return Line("fired", printable(text), record.seq)
     name = body.get("schedule") or body.get("rule") or body.get("action") or body.get("key") or ""

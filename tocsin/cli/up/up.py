@@ -13,6 +13,7 @@ server.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 from tocsin.cli.errors import run_command
+from tocsin.core.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 
 if TYPE_CHECKING:
     from tocsin.core.settings import Settings
@@ -62,7 +63,7 @@ def up(
 
 def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.cli.up.services import database_url, serve
-    from tocsin.core.settings import read_settings
+    from tocsin.core.settings import forget_credentials, read_settings
     from tocsin.embedded import embedded_servers
 
     read_settings()
@@ -72,6 +73,7 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
         try:
             postgres = database_url(servers.postgres_url)
             settings = read_settings(postgres=postgres, nats=servers.nats_url)
+            forget_credentials()
             directory = data.expanduser().resolve()
             with (
                 _logging_to(directory / "tocsin.log", settings),
@@ -124,10 +126,12 @@ def _ignore_signals() -> None:
 def _logging_to(path: Path, settings: Settings) -> Iterator[None]:
     """Log to a file for the length of the block; JSON lines unless the settings ask for the console's form."""
     from tocsin.core.logs import configure_logs
+    from tocsin.core.private_files import open_private
 
     if path.exists() and path.stat().st_size > _LOG_BYTES_KEPT:
         path.replace(path.with_suffix(".log.1"))
-    with path.open("a", encoding="utf-8", buffering=1) as file:
+    opened = open_private(path, os.O_WRONLY | os.O_APPEND)
+    with os.fdopen(opened, "a", encoding="utf-8", buffering=1) as file:
         log_format = "json" if settings.log_format == "auto" else settings.log_format
         configure_logs(settings.model_copy(update={"log_format": log_format}), file)
         try:

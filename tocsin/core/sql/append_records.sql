@@ -29,6 +29,7 @@ select tocsin.append(
                  %(calculated_correlation_id)s::uuid[], %(calculated_payload)s::jsonb[])
          with ordinality as c (id, owner, key, ts, kind, correlation_id, payload, position)),
     (select case when %(observations)s::jsonb is not null then coalesce(array_agg(
-         row(o.owner, o.at, o.what, o.subject, o.severity, o.since, o.keys)::tocsin.member_observation_input), '{}') end
+         row(o.owner, o.at, o.what, o.subject, o.severity, o.since, o.keys, o.instance)::tocsin.member_observation_input), '{}') end
      from jsonb_to_recordset(%(observations)s::jsonb)
-         as o (owner text, at timestamptz, what text, subject text, severity smallint, since timestamptz, keys text[])))
+         as o (owner text, at timestamptz, what text, subject text, severity smallint, since timestamptz, keys text[],
+               instance text)))

@@ -39,7 +39,7 @@ from schemas.values.json_shape import check_json_shape
 from tocsin.core.instant import EPOCH, instant_of, microseconds_of
 
 FORMAT = "tocsin-recording"
-VERSION = 4
+VERSION = 5
 
 
 def header_lines(header: RecordingHeader) -> Iterator[dict[str, Any]]:
@@ -82,6 +82,7 @@ def owner_line(header: OwnerHeader) -> dict[str, Any]:
         "open": [
             [
                 initial.alarm.rule,
+                initial.alarm.instance,
                 str(initial.alarm.id),
                 initial.alarm.severity,
                 microseconds_of(initial.alarm.since),
@@ -103,11 +104,13 @@ def _owner_header(line: dict[str, Any]) -> OwnerHeader:
     owner = _text(line["owner"])
     open_alarms = [
         InitialAlarm(
-            Alarm(UUID(id), rule, owner, severity, instant_of(since), payload, _uuid_or_none(source)),
+            Alarm(
+                UUID(id), rule, owner, severity, instant_of(since), payload, _uuid_or_none(source), instance
+            ),
             instant_of(opened_at),
             tuple(_recorded_event(event, owner) for event in operator_events),
         )
-        for rule, id, severity, since, opened_at, payload, source, operator_events in line["open"]
+        for rule, instance, id, severity, since, opened_at, payload, source, operator_events in line["open"]
     ]
     last_datapoints = [
         LastDatapoint(key, instant_of(at), _checked(value), instant_of(ts), labels)

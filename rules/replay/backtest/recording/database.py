@@ -245,8 +245,8 @@ def _gaps_by_partition(rows: Sequence[tuple[Any, ...]]) -> dict[int, list[Arriva
 def _initial_alarm(
     row: tuple[Any, ...], events: Mapping[UUID | None, Sequence[RecordedEvent]]
 ) -> InitialAlarm:
-    owner, rule, id, severity, since, opened_at, payload, source_event_id = row
-    alarm = Alarm(id, rule, owner, severity, since, payload, source_event_id)
+    owner, rule, instance, id, severity, since, opened_at, payload, source_event_id = row
+    alarm = Alarm(id, rule, owner, severity, since, payload, source_event_id, instance)
     return InitialAlarm(alarm, opened_at, tuple(events.get(id, ())))
 
 

@@ -37,13 +37,13 @@ def only(text: str) -> ChannelDocument:
     "keys",
     [
         "webhook: {url: 'https://hooks.example.com/x'}",
-        "webhook: {url: {env: URL}, method: PUT, headers: {X-A: a, Authorization: {file: /run/a}}, timeout: 5s}",
-        "webhook: {url: 'http://[2001:4860::1]:8080/x', secrets: [{env: NEW}, {env: OLD}]}",
-        "slack: {url: {env: SLACK_URL}}",
+        "webhook: {url: {secret: url}, method: PUT, headers: {X-A: a, Authorization: {secret: a}}, timeout: 5s}",
+        "webhook: {url: 'http://[2001:4860::1]:8080/x', secrets: [{secret: new}, {secret: old}]}",
+        "slack: {url: {secret: slack-url}}",
         f"email: {{{MAIL}}}",
         "email: {smtp: {host: 10.0.0.1, port: 2525, security: none}, from: 'A B <a@b.example>', to: [c@d.example]}",
-        "email: {smtp: {host: m.example, username: {env: U}, password: {env: P}}, from: a@b, to: [c@d.example]}",
-        "apprise: {url: {file: /run/secrets/telegram}, timeout: 30s}",
+        "email: {smtp: {host: m.example, username: {secret: u}, password: {secret: p}}, from: a@b, to: [c@d.example]}",
+        "apprise: {url: {secret: telegram}, timeout: 30s}",
     ],
 )
 def test_a_channel_has_one_target(keys: str) -> None:
@@ -53,13 +53,13 @@ def test_a_channel_has_one_target(keys: str) -> None:
 
 
 def test_a_channel_is_enabled_and_gets_resolutions_by_default() -> None:
-    channel = only("channel: {name: ops, slack: {url: {env: URL}}}")
+    channel = only("channel: {name: ops, slack: {url: {secret: url}}}")
     assert (channel.enabled, channel.send_resolved) == (True, True)
 
 
 def test_a_stored_channel_has_references_and_no_secret() -> None:
-    data: Any = load_text("channel: {name: ops, slack: {url: {env: SLACK_URL}}}").documents[0].data
-    assert data["slack"] == {"url": {"env": "SLACK_URL"}, "timeout": "10s"}
+    data: Any = load_text("channel: {name: ops, slack: {url: {secret: slack-url}}}").documents[0].data
+    assert data["slack"] == {"url": {"secret": "slack-url"}, "timeout": "10s"}
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,19 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
     [
         ("enabled: true", "1:1: channel 'ops' needs one of webhook, slack, email or apprise"),
         (
-            "slack: {url: {env: U}}, apprise: {url: {env: U}}",
-            "1:46: channel 'ops' has both 'slack' and 'apprise': keep one of webhook, slack, email and apprise",
+            "slack: {url: {secret: u}}, apprise: {url: {secret: u}}",
+            "1:49: channel 'ops' has both 'slack' and 'apprise': keep one of webhook, slack, email and apprise",
         ),
         (
             "slack: {url: 'https://hooks.slack.com/services/s3cret'}",
             "1:35: 'slack.url' of channel 'ops': a secret is never written down: "
-            "write {env: NAME} or {file: /path}, where the worker finds it",
+            "write {secret: NAME}, the name of a secret of the worker",
         ),
         ("slack: {}", "1:22: missing key 'url' in 'slack' of channel 'ops'"),
         (
             "slack: {url: {evn: U}}",
-            "1:35: 'slack.url' of channel 'ops': a reference to a secret has one key: "
-            "write {env: NAME} or {file: /path}, where the worker finds it",
+            "1:35: 'slack.url' of channel 'ops': a reference to a secret has the key 'secret' alone: "
+            "write {secret: NAME}, the name of a secret of the worker",
         ),
         (
             "webhook: {url: 'ftp://a.example/s3cret'}",
@@ -93,7 +93,7 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
         (
             "webhook: {url: 5}",
             "1:37: 'webhook.url' of channel 'ops': must be a text or a reference to a secret: "
-            "write {env: NAME} or {file: /path}, where the worker finds it",
+            "write {secret: NAME}, the name of a secret of the worker",
         ),
         (
             "webhook: {url: 'https://a.example', method: GET}",
@@ -119,7 +119,7 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
         (
             "webhook: {url: 'https://a.example', secrets: [whsec_s3cret]}",
             "1:68: 'webhook.secrets.0' of channel 'ops': a secret is never written down: "
-            "write {env: NAME} or {file: /path}, where the worker finds it",
+            "write {secret: NAME}, the name of a secret of the worker",
         ),
         (
             "email: {smtp: {host: m.example}, from: a@b.example, to: []}",
@@ -144,7 +144,7 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
             "1:36: 'email.smtp' of channel 'ops' needs both 'username' and 'password', or none of them",
         ),
         (
-            "email: {smtp: {host: m.example, username: u, password: {env: P}, security: none}, "
+            "email: {smtp: {host: m.example, username: u, password: {secret: p}, security: none}, "
             "from: a@b.example, to: [c@d.example]}",
             "1:67: 'email.smtp' of channel 'ops' has a 'password' and 'security: none': "
             "a password is not sent unencrypted, use starttls or tls",
@@ -186,10 +186,10 @@ def test_a_text_that_is_not_one_mailbox_is_no_address(address: str) -> None:
 @pytest.mark.parametrize(
     ("target", "accepted"),
     [
-        ({"slack": {"url": {"env": "URL"}}}, True),
+        ({"slack": {"url": {"secret": "url"}}}, True),
         ({"slack": {"url": "https://hooks.slack.com/services/x"}}, False),
         ({"slack": {"url": {"env": "URL", "file": "/x"}}}, False),
-        ({"webhook": {"url": "https://a.example", "headers": {"A": {"file": "/x"}, "B": "b"}}}, True),
+        ({"webhook": {"url": "https://a.example", "headers": {"A": {"secret": "x"}, "B": "b"}}}, True),
         ({"webhook": {"url": "https://a.example", "headers": {"A": {"nope": "/x"}}}}, False),
         ({"email": {"smtp": {"host": "m"}, "from": "a@b", "to": ["c@d"]}}, True),
         ({"email": {"smtp": {"host": "m"}, "from": "a@b", "to": []}}, False),
@@ -203,7 +203,7 @@ def test_the_json_schema_accepts_valid_channels_and_rejects_invalid_ones(
 
 
 def test_every_key_of_every_target_is_described_with_examples_that_are_valid() -> None:
-    url: dict[str, Any] = {"env": "URL"}
+    url: dict[str, Any] = {"secret": "url"}
     needed: dict[type[BaseModel], dict[str, Any]] = {
         WebhookTarget: {"url": url},
         SlackTarget: {"url": url},

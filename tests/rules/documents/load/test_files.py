@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rules.documents.load import RulesInvalid, load_files
-from rules.documents.load.files import MAX_FILE_BYTES
+from rules.documents.load.files import MAX_FILE_BYTES, read_files
+from rules.replay.rule_tests.load import load_tests
 
 GOOD = "schedule: {{name: {name}, every: 5s}}\n"
 
@@ -92,3 +93,45 @@ def test_checking_a_file_imports_no_driver_of_a_server() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found == "[]\n"
+
+
+def test_subfolders_are_read_in_order_without_hidden_entries(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a/z.yml", "a/deep/x.yaml", "c/y.yaml", ".git/config.yaml", "a/.hidden.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("schedule: {name: x, every: 1h}\n")
+    (tmp_path / "c" / "notes.txt").write_text("no rules")
+    sources, problems = read_files([tmp_path])
+    names = [str(Path(source.name).relative_to(tmp_path)) for source in sources]
+    assert names == ["a/deep/x.yaml", "a/z.yml", "b.yaml", "c/y.yaml"]
+    assert problems == []
+
+
+def test_a_folder_that_contains_itself_through_a_link_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "r.yaml").write_text("schedule: {name: x, every: 1h}\n")
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    sources, problems = read_files([tmp_path])
+    assert len(sources) == 1
+    (problem,) = problems
+    assert problem.file == str(tmp_path / "a" / "again")
+    assert "leads back to" in problem.message
+
+
+def test_a_link_to_another_folder_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "r.yaml").write_text("schedule: {name: x, every: 1h}\n")
+    (tmp_path / "rules" / "common").symlink_to(tmp_path / "shared")
+    sources, problems = read_files([tmp_path / "rules"])
+    assert ([Path(source.name).name for source in sources], problems) == (["r.yaml"], [])
+
+
+def test_a_folder_may_hold_rules_and_their_tests(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    rules = write(tmp_path / "a.yaml", GOOD.format(name="a"))
+    tests = write(tmp_path / "tests" / "t.yaml", "test: {name: it, rules: [../a.yaml], until: 1m}\n")
+    assert [document.name for document in load_files([tmp_path]).documents] == ["a"]
+    assert [test.name for test in load_tests([tmp_path])] == ["it"]
+    assert "unknown kind 'test'" in problems_of(tests)
+    with pytest.raises(RulesInvalid, match="unknown kind 'schedule'"):
+        load_tests([rules])

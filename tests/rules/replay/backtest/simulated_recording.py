@@ -140,7 +140,10 @@ class SimulatedRecording:
         return Counter(
             (entry.rule, entry.event["rule"])
             for entry in self.world.log
-            if entry.kind == "step" and entry.details["step_kind"] in DELIVERIES and entry.event["rule"]
+            if entry.kind == "step"
+            and entry.state == "completed"
+            and entry.details["step_kind"] in (*DELIVERIES, "notify")
+            and entry.event["rule"]
         )
 
 
@@ -197,7 +200,7 @@ def simulate(loaded: LoadedDocuments, steps: Sequence[tuple[int, str, float | st
             world.emit("trip", owner, {"on": what == "trip"})
             continue
         for number, rule in enumerate(OPERATED_RULES):
-            if world.alarms.find_open(rule, owner) is not None:
+            if world.alarms.find_open(rule, owner):
                 operate(world, what, rule, owner, timedelta(milliseconds=number))
     recording.until = now + timedelta(seconds=100)
     world.run_until(recording.until)

@@ -195,7 +195,7 @@ async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its
     live = Systems(connection, await sessions("clock"))
     await live.begin()
     live.owners, live.now = ["near", "x-far"], [1.0, 1.0]
-    await live.apply_only(HOT + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
+    await live.apply_only(HOT + "  per: owner\n" + SYSTEM.replace("near, key: dsp.a", "near, key: dsp.b"), 0)
     await live.step("send", (False, [(1, 71.0, "a"), (1, 71.0, "b")]))
     await live.step("send", (True, [(1, 50.0, "a")]))
     await live.settle()

@@ -1,0 +1,59 @@
+"""Compiles an expression over events that names something, such as `payload.interface`.
+
+Guarantee: `evaluate` never raises, and returns plain JSON that is equal for equal values: a number
+is the same whether it was sent as 3 or as 3.0. A value that is null, or missing in the payload, is
+None.
+
+On failure: `ExpressionInvalid` with every error and its column.
+"""
+
+from __future__ import annotations
+
+from cel_expr_python import cel
+
+from rules.language.cel.checked_ast import decode
+from rules.language.cel.condition import check_text, cost_errors, literal_errors
+from rules.language.cel.environment import event_environment
+from rules.language.cel.errors import ExpressionInvalid
+from rules.language.cel.hints import explain
+from schemas.fields import EVENT_FIELDS
+
+_types = cel.Type
+_PLAIN = (_types.STRING, _types.INT, _types.BOOL)
+
+
+class Expression:
+    __slots__ = ("_eval", "text")
+
+    def __init__(self, text: str, expression: cel.Expression) -> None:
+        self.text = text
+        self._eval = expression.eval
+
+    def evaluate(self, activation: cel.Activation) -> str | int | float | bool | None:
+        try:
+            result = self._eval(activation)
+        except RuntimeError:
+            return None
+        # The type first: reading a null result corrupts the reference count of None.
+        kind = result.type()
+        if kind == _types.DOUBLE:
+            number = float(result.value())
+            return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        if kind in _PLAIN:
+            plain: str | int | bool = result.value()
+            return plain
+        return None if kind in (_types.NULL, _types.ERROR) else str(result)
+
+
+def compile_event_expression(text: str, *, rule: str = "") -> Expression:
+    check_text(text)
+    env = event_environment()
+    try:
+        expression = env.compile(text)
+    except RuntimeError as failure:
+        raise ExpressionInvalid(text, explain(env, EVENT_FIELDS, text, str(failure))) from None
+    tree = decode(expression.serialize())
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
+    if errors:
+        raise ExpressionInvalid(text, sorted(errors))
+    return Expression(text, expression)

@@ -1,0 +1,1 @@
+"""`tocsin silence add | list | expire`."""
