@@ -69,11 +69,6 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
-    if spec.owner.startswith(RESERVED_OWNERS):
-        raise InvalidInput(
-            f"the owner {spec.owner!r} of schedule {spec.name!r} is reserved for schedules of tocsin itself",
-            remedy=f"choose an owner that does not begin with {RESERVED_OWNERS!r}",
-        )
     refuse_reserved_owner(spec.owner)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
