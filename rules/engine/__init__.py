@@ -20,6 +20,7 @@ from rules.engine.effects import (
     Open,
     Pend,
     Resolve,
+    Suppressed,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid
@@ -47,6 +48,7 @@ __all__ = [
     "Rule",
     "RuleInvalid",
     "RuleState",
+    "Suppressed",
     "TypeIndex",
     "Value",
     "WentStale",

@@ -113,7 +113,17 @@ class MessageFailed:
     error: str
 
 
-Effect = Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """An event changed nothing, because too many transitions led to it (`cascade_depth`)."""
+
+    at: datetime
+    event_id: str
+    depth: int
+    reason: str
+
+
+Effect = Suppressed | Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
 Effects = tuple[Effect, ...]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rules.engine import messages
 from rules.engine.effects import (
@@ -40,6 +40,8 @@ class EvaluatedInput(NamedTuple):
     key: str
     value: Value | None
     is_stale: bool = False
+    depth: int = 0
+    """The depth of the transitions that the input causes (`cascade_depth`); 0: they have none."""
 
 
 def transition(
@@ -143,6 +145,7 @@ def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tup
         key=base_key(input.key),
         value=input.value,
     )
+    payload = {**{name: value for name, value in payload.items() if name != "depth"}, **_depth(input)}
     if due_at <= input.at:
         return _ended(state), (*_cancel_clearing(state, alarm), Resolve(alarm, input.at, payload))
     state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
@@ -154,6 +157,7 @@ def _alarm(
 ) -> tuple[Alarm, MessageFailed | None]:
     owner, instance = input.owner, input.instance
     payload, failed = messages.opened_payload(rule, owner, instance, key, firing)
+    payload |= _depth(input)
     alarm = Alarm(
         id=alarm_id(
             rule.name, owner, instance, firing.since, repeats, firing.reevaluated_at, firing.event_id
@@ -167,6 +171,10 @@ def _alarm(
         instance=instance,
     )
     return alarm, failed
+
+
+def _depth(input: EvaluatedInput) -> dict[str, Any]:
+    return {"depth": input.depth} if input.depth else {}
 
 
 def _cancel_clearing(state: RuleState, alarm: Alarm) -> Effects:

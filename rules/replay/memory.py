@@ -32,6 +32,7 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    Suppressed,
     WentStale,
     adopt,
     advance,
@@ -55,6 +56,9 @@ class TransitionListener(Protocol):
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         """The sustain of a rule was armed or moved."""
+
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        """An event changed no alarm of the rule, because too many transitions led to it."""
 
 
 class SeriesListener(TransitionListener, Protocol):
@@ -83,7 +87,7 @@ class RuleMemory:
         key = rule.name, rule.instance_of(given)
         before = self.states.get(key, BLANK)
         after, effects = step(rule, before, given)
-        if after is not before:
+        if after is not before or effects:
             self._change(key, given.at, before, after, effects, correlation_id)
 
     def restore(self, rule: Rule, state: RuleState) -> None:
@@ -146,6 +150,8 @@ class RuleMemory:
                 by_sustain = before.due_at == effect.at
                 record = self._alarms.resolve(effect.alarm.id, effect.at, by_sustain=by_sustain)
                 self._listener.on_transition(record, "resolved", effect.at, effect.payload)
+            elif isinstance(effect, Suppressed):
+                self._listener.on_suppressed(key[0], self.owner, effect)
             elif isinstance(effect, MessageFailed):
                 _log.warning("message cannot be filled", rule=key[0], owner=self.owner, error=effect.error)
 
