@@ -1,7 +1,7 @@
 """A queue of calls that are due at instants of virtual time.
 
-Guarantee: calls run in the order of their instants. At one instant sustains come first, then ends
-of snoozes, staleness, inputs, effects of events, steps of actions, and the health of systems last.
+Guarantee: calls run in the order of their instants. At one instant ends of snoozes come first, then
+staleness, inputs, effects of events, steps of actions, sustains, and the health of systems last.
 Within a rank, calls run in the order in which they were added.
 """
 
@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime
 
-SUSTAIN, SNOOZE, STALENESS, INPUT, EVENT, STEP, HEALTH = range(7)
+SNOOZE, STALENESS, INPUT, EVENT, STEP, SUSTAIN, HEALTH = range(7)
 
 Call = Callable[[], None]
 

@@ -18,7 +18,7 @@ from schemas.fields import MAX_SNOOZE
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
-RuleTransition = Literal["opened", "resolved"]
+RuleTransition = Literal["opened", "changed", "resolved"]
 """Transitions that an event_rule decides."""
 DerivedTransition = Literal[RuleTransition, "snooze-ended"]
 """Transitions that Tocsin derives: they need no operator."""
@@ -70,17 +70,23 @@ def is_transition(facts: Mapping[str, Any]) -> bool:
 OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
 
 
-def transition_event_id(alarm_id: uuid.UUID, transition: DerivedTransition, at: datetime) -> uuid.UUID:
+def transition_event_id(
+    alarm_id: uuid.UUID, transition: DerivedTransition, at: datetime, number: int = 0
+) -> uuid.UUID:
+    """`number` counts the changes of an alarm."""
     # An alarm opens once and resolves once. A snooze can end several times.
     name = f"{transition}/{at.isoformat()}" if transition == "snooze-ended" else transition
+    if number:
+        name += f"/{number}"
     return uuid.uuid5(alarm_id, name)
 
 
 def transition_event(
     alarm: AlarmRef, transition: DerivedTransition, at: datetime, payload: Mapping[str, Any]
 ) -> NewEvent:
+    number = int(payload["change"]) if transition == "changed" else 0
     return NewEvent(
-        id=transition_event_id(alarm.id, transition, at),
+        id=transition_event_id(alarm.id, transition, at, number),
         ts=at,
         origin="derived",
         type=event_type(transition),

@@ -112,7 +112,6 @@ def replay_operator_events(
     initial_alarms: Collection[InitialAlarm],
     recorded: Iterable[RecordedEvent],
     replayed: Sequence[RecordedEvent],
-    resolved_by_sustain: Collection[UUID],
 ) -> list[RecordedEvent]:
     """The `events` that happen under the candidate rules, and the ends of snoozes, in order.
 
@@ -138,8 +137,8 @@ def replay_operator_events(
             alarms.open(alarm_of(event), event.recorded_at, event.correlation_id)
         elif alarms.get(event.alarm_id) is not None:
             assert event.alarm_id is not None
-            by_sustain = event.alarm_id in resolved_by_sustain
-            alarms.resolve(event.alarm_id, event.recorded_at, by_sustain=by_sustain)
+            if event.type == event_type("resolved"):
+                alarms.resolve(event.alarm_id, event.recorded_at)
     return list(replay.replay(events))
 
 

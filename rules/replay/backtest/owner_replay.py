@@ -173,10 +173,7 @@ class OwnerReplay:
         if self._is_historical:
             others = [event for event in self._others if self._has_alarm_of(event)]
         else:
-            by_sustain = {record.alarm.id for record in self._alarms if record.is_resolved_by_sustain}
-            others = replay_operator_events(
-                self._others, self._window, self._restored, recorded, replayed, by_sustain
-            )
+            others = replay_operator_events(self._others, self._window, self._restored, recorded, replayed)
         self._result.recorded_events += relevant_events(self._history, [*recorded, *self._others])
         self._result.replayed_events += relevant_events(self._rules, [*replayed, *others])
 

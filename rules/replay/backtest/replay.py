@@ -1,7 +1,7 @@
 """Replays one owner: recorded inputs in, transitions and changes of staleness out.
 
-Guarantee: the order is that of the live system. At one instant sustains come first, then staleness,
-then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under
+Guarantee: the order is that of the live system. At one instant staleness comes first, then arrivals in
+stream order, then sustains. At a change of the rules, deadlines up to the watermark pass under
 the older rules, the states of changed rules are converted, and rules that are new or changed
 evaluate the series that are stale (`rules/apply`). Nothing happens after `finish(until)`.
 
@@ -18,7 +18,7 @@ from typing import Any
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
 from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
-from rules.engine.messages import series_of_payload
+from rules.engine.messages import described_alarm
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
@@ -38,6 +38,7 @@ from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from schemas.values.series_key import base_key
 from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import MICROSECOND
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -150,8 +151,9 @@ class SeriesReplay(LaneReplay):
         memory, decided_until = self.memory, change.watermark or _BEGINNING
         memory.pass_deadlines(decided_until)
         held = None
+        if change.watermark is not None:
+            memory.advance_all(change.watermark - MICROSECOND)
         if memory.is_observed:
-            memory.advance_all(decided_until)
             held = {key: member_alarm(state) for key, state in memory.states.items()}
         # The difference to `held` is observed at the end.
         memory.is_observed = False
@@ -239,7 +241,8 @@ class EventReplay(LaneReplay):
 
 
 def _open_state(initial: InitialAlarm) -> RuleState:
-    alarm, payload = initial.alarm, initial.alarm.payload
+    payload = initial.alarm.payload
+    alarm = described_alarm(initial.alarm)
     firing = FiringSeries(
         since=alarm.since,
         due_at=alarm.since,
@@ -248,11 +251,14 @@ def _open_state(initial: InitialAlarm) -> RuleState:
         labels=payload.get("labels", {}),
         event_id=payload.get("event_id", ""),
         event_type=payload.get("event_type", ""),
+        severity=alarm.severity,
+        first_value=payload.get("first_value"),
+        payload=payload.get("payload", {}),
     )
     return RuleState(
         phase="open",
         alarm=alarm,
         last_opened_at=initial.opened_at,
         last_since=alarm.since,
-        firing_series=dict.fromkeys(series_of_payload(payload), firing),
+        firing_series=dict.fromkeys(alarm.series, firing),
     )

@@ -169,7 +169,10 @@ def arrival_rows(
             _checked(value)
     arrived_at = _instants(at)
     measured_at = arrived_at if ts is at else _instants(ts)
-    rows = zip(arrived_at, seqs, owners, keys, values, measured_at, labels, strict=True)
+    # The replay itself finds out which of them are late.
+    rows = zip(
+        arrived_at, seqs, owners, keys, values, measured_at, labels, repeat(False, len(at)), strict=True
+    )
     return list(map(_ARRIVAL, rows))
 
 

@@ -17,6 +17,8 @@ from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, tran
 from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
 
+_RULE_TRANSITIONS: tuple[RuleTransition, ...] = ("opened", "changed", "resolved")
+_KINDS = {event_type(kind): kind for kind in _RULE_TRANSITIONS}
 UNRECORDED = 1
 """The seq of an event that the replay derived: no event of an alarm is the first of the log."""
 LaneName = Literal["data", "record"]
@@ -24,7 +26,7 @@ HorizonName = Literal["data", "record", "health"]
 
 
 class AlarmTransition(NamedTuple):
-    """An alarm opened or resolved."""
+    """An alarm opened, changed or resolved, by its rule."""
 
     rule: str
     owner: str
@@ -100,9 +102,9 @@ class RecordedEvent(NamedTuple):
         """The transition that the engine derived; None for any other event."""
         if self.origin != "derived" or self.alarm_id is None:
             return None
-        if self.type not in (event_type("opened"), event_type("resolved")):
+        kind = _KINDS.get(self.type)
+        if kind is None:
             return None
-        kind: RuleTransition = "opened" if self.type == event_type("opened") else "resolved"
         return AlarmTransition(
             self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload
         )
