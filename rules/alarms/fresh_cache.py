@@ -75,6 +75,7 @@ class FreshSeries:
 
     def remember(self, stored: Iterable[StoredSeries]) -> None:
         for series in stored:
+            self.newest[series.owner, series.key] = series.ts
             due_at = _NEVER if series.stale_after is None else series.nominal_at
             is_armed_as_typed = series.stale_after == self._types.stale_after(series.key)
             if series.stale_since is None and is_armed_as_typed and due_at is not None:

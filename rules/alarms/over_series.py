@@ -115,8 +115,7 @@ async def plan_batch(
     first_arrivals = _first_arrivals(inputs, {(series.owner, series.key) for series in stored} | skipped)
     gaps = [*await _read_gaps(connection, partition, stored), *new_gaps]
     tracker = StalenessTracker(stored, rules.types, gaps)
-    newest = fresh.newest if fresh is not None else {}
-    newest.update(((series.owner, series.key), series.ts) for series in stored)
+    newest = {(series.owner, series.key): series.ts for series in stored} if fresh is None else fresh.newest
     timeline, calculated = _timeline(_with_lateness(inputs, newest), tracker, skipped)
     sustained = await _read_sustained(connection, inputs, members)
     rechecked = {

@@ -43,7 +43,17 @@ class Alarm:
     """The number of `Changed` transitions so far."""
 
     def ref(self, correlation_id: uuid.UUID) -> AlarmRef:
-        return AlarmRef(self.id, self.rule, self.owner, self.severity, correlation_id, self.source_event_id)
+        return AlarmRef(
+            *(
+                self.id,
+                self.rule,
+                self.owner,
+                self.severity,
+                correlation_id,
+                self.source_event_id,
+                self.payload,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

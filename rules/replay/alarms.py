@@ -119,7 +119,9 @@ class AlarmStore:
         assert at is not None
         record.snoozed_until = None
         del self._snoozed[record.alarm.id]
-        return transition_event(record.ref, "snooze-ended", at, snooze_ended_payload(record.snoozed_by))
+        return transition_event(
+            record.ref, "snooze-ended", at, snooze_ended_payload(record.snoozed_by, record.alarm.payload)
+        )
 
     def _snooze_ends(self) -> Iterator[tuple[datetime, UUID]]:
         for alarm_id, record in self._snoozed.items():

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import structlog
 
+from rules.alarms.resolve import resolved_state
 from rules.alarms.staleness import NO_GAPS
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import (
@@ -125,6 +126,28 @@ class RuleMemory:
 
     def _rule(self, name: str) -> Rule | None:
         return self._rules.get(name)
+
+    def resolve(
+        self, alarm_id: UUID, watermark: datetime | None, at: datetime, facts: dict[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """Resolve an open alarm, as an operator did; the payload of the event, None if it is not open.
+
+        The caller reports the event.
+        """
+        for key, state in list(self.states.items()):
+            if state.alarm is None or state.alarm.id != alarm_id:
+                continue
+            after, effects = resolved_state(
+                state, watermark, at, facts, is_over_events=not isinstance(self, SeriesMemory)
+            )
+            *earlier, last = effects or (None,)
+            if not isinstance(last, Resolve) or last.reason != "operator":
+                return None
+            self._observe(key, effects)
+            self.keep(key, after, tuple(effect for effect in earlier if effect is not None))
+            self._alarms.resolve(alarm_id, at)
+            return last.payload
+        return None
 
     def advance_all(self, until: datetime) -> None:
         for key in list(self.states):

@@ -21,10 +21,21 @@ from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
 INPUTS = (
-    *("series", "event", "acknowledge", "snooze", "unsnooze"),
+    *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve"),
     *("fail", "report", "never_reported", "probe", "outage"),
 )
-EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run")
+EXPECTATIONS = (
+    "opened",
+    "changed",
+    "resolved",
+    "sent",
+    "event",
+    "stale",
+    "fresh",
+    "rejected",
+    "health",
+    "run",
+)
 _KEYS_OF_INPUTS = {
     "values": ("series",),
     "every": ("series",),
@@ -203,6 +214,9 @@ class Given(StrictModel):
     for_: Duration | None = Field(
         None, alias="for", description="With `snooze`: the duration, at most 366d.", examples=["2h"]
     )
+    resolve: AlarmRule | None = Field(
+        None, description="Rule whose open alarms an operator resolves.", examples=["dsp-hot"]
+    )
     unsnooze: AlarmRule | None = Field(
         None, description="Rule of a snoozed alarm whose snooze an operator ends.", examples=["dsp-hot"]
     )
@@ -290,6 +304,9 @@ class Expected(StrictModel):
         None, description="Time since `start`; any time if not given.", examples=["10m"]
     )
     opened: str | None = Field(None, description="Rule whose alarm opens.", examples=["dsp-hot"])
+    changed: str | None = Field(
+        None, description="Rule whose open alarm has other series or another severity.", examples=["dsp-hot"]
+    )
     resolved: str | None = Field(None, description="Rule whose alarm resolves.", examples=["dsp-hot"])
     sent: Name | None = Field(
         None, description="Action of which a step sends or logs something.", examples=["notify-ops"]
@@ -338,7 +355,9 @@ class Expected(StrictModel):
         return f"{self.kind} {state}" if state else self.kind
 
 
-Kind = Literal["opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"]
+Kind = Literal[
+    "opened", "changed", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"
+]
 
 
 class Only(StrictModel):

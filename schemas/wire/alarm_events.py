@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from schemas.fields import MAX_SNOOZE
@@ -27,6 +28,13 @@ ActionTransition = Literal[RuleTransition, "acknowledged", "snoozed", "snooze-en
 Transition = Literal[ActionTransition, "unsnoozed"]
 
 
+ALARM_FACTS = (
+    *("instance", "key", "value", "first_value", "unit", "threshold", "labels", "series", "since"),
+    *("message", "title", "runbook_url", "event_type", "payload"),
+)
+"""Members of an alarm's payload that every transition carries, so that routes by label match it."""
+
+
 class AlarmRef(NamedTuple):
     """The facts about an alarm that all its events carry."""
 
@@ -36,6 +44,8 @@ class AlarmRef(NamedTuple):
     severity: int
     correlation_id: uuid.UUID
     source_event_id: uuid.UUID | None = None
+    payload: Mapping[str, Any] = MappingProxyType({})
+    """The payload of the alarm, of which the events of operators carry `ALARM_FACTS`."""
 
 
 class TimedTransition(NamedTuple):
@@ -100,9 +110,13 @@ def transition_event(
     )
 
 
-def snooze_ended_payload(who: str) -> dict[str, Any]:
+def snooze_ended_payload(who: str, alarm: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of the snooze timer, and of the event that it writes when it fires."""
-    return {"snoozed_by": who}
+    return {**_facts_of(alarm), "snoozed_by": who}
+
+
+def _facts_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: payload[name] for name in ALARM_FACTS if name in payload}
 
 
 def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, note: str = "") -> NewEvent:
@@ -132,7 +146,7 @@ def _operator_event(
         ts=at,
         origin="caused",
         type=event_type(transition),
-        payload=payload,
+        payload={**_facts_of(alarm.payload), **payload},
         rule=alarm.rule,
         owner=alarm.owner,
         alarm_id=alarm.id,

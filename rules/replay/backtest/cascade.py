@@ -17,7 +17,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from rules.replay.alarms import AlarmStore
-from rules.replay.backtest.operator import OperatorReplay, ReplayWindow
+from rules.replay.backtest.operator import OperatorReplay, ReplayWindow, is_operator_resolution
 from rules.replay.backtest.recording.model import AlarmTransition, InitialAlarm, RecordedEvent
 from rules.replay.backtest.replay import EventReplay
 from rules.replay.backtest.timelines import Timelines
@@ -52,6 +52,8 @@ class CascadingReplay(EventReplay):
 
     def evaluate(self, event: RecordedEvent) -> None:
         self._run_until(event.recorded_at)
+        if event.alarm_id is not None and is_operator_resolution(event):
+            self.memory.resolve(event.alarm_id, event.recorded_at, event.ts, dict(event.payload))
         admitted = self._operator.admit(event)
         if admitted is not None:
             self._evaluate_now(admitted)

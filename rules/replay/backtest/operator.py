@@ -69,6 +69,10 @@ class OperatorReplay:
         record = self._alarms.get(event.alarm_id)
         if record is None or _is_snooze_end(event):
             return None
+        if is_operator_resolution(event):
+            if record.resolved_at is None:
+                self._alarms.resolve(record.alarm.id, event.ts)
+            return event if record.resolved_at == event.ts else None
         if not is_operator_event(event):
             return event
         if not record.is_open(event.recorded_at):
@@ -145,6 +149,10 @@ def replay_operator_events(
 def is_operator_event(event: RecordedEvent) -> bool:
     """Whether an operator caused the event. An event of an action has the action's name."""
     return event.origin == "caused" and not event.action and event.type in OPERATOR_EVENT_TYPES
+
+
+def is_operator_resolution(event: RecordedEvent) -> bool:
+    return event.origin == "caused" and not event.action and event.type == event_type("resolved")
 
 
 def apply_operator_event(alarms: AlarmStore, record: AlarmRecord, event: RecordedEvent) -> None:

@@ -73,6 +73,9 @@ class OwnerReplay:
             if is_historical
             else CascadingReplay(owner, rules, self._alarms, self._window)
         )
+        self._series.resolve_later(owner_header.resolutions)
+        if is_historical:
+            self._events.resolve_later(owner_header.resolutions)
         self._is_series_finished = False
         self._recorded: list[tuple[AlarmTransition, RecordedEvent]] = []
         self._others = [event for alarm in owner_header.open_alarms for event in alarm.operator_events]

@@ -30,7 +30,9 @@ from rules.replay.backtest.recording.model import (
     AlarmTransition,
     CalculatedChange,
     InitialAlarm,
+    LaneName,
     LastDatapoint,
+    OperatorResolution,
     RecordedEvent,
 )
 from rules.replay.backtest.timelines import RuleChange, Timelines
@@ -48,9 +50,39 @@ class LaneReplay:
 
     memory: RuleMemory
 
+    lane: LaneName
+
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.transitions: list[AlarmTransition] = []
+        self._changes: list[RuleChange] = []
+        """Changes of the rules, the last one first."""
+        self._resolutions: list[OperatorResolution] = []
+        """Alarms that operators resolved, the last one first."""
+
+    def resolve_later(self, events: Iterable[RecordedEvent]) -> None:
+        """Resolve the alarms of this lane that operators resolved, at their positions."""
+        resolutions = map(OperatorResolution.of, events)
+        of_lane = (resolution for resolution in resolutions if resolution.lane == self.lane)
+        self._resolutions = sorted(of_lane, key=lambda one: (one.position, one.event.seq), reverse=True)
+
+    def _next_stop(self) -> RuleChange | OperatorResolution | None:
+        """What comes next between two inputs: a change of the rules, or an operator."""
+        stops: list[RuleChange | OperatorResolution] = [*self._changes[-1:], *self._resolutions[-1:]]
+        return min(stops, key=lambda stop: (stop.position, _seq_of(stop)), default=None)
+
+    def _pass_stop(self, stop: RuleChange | OperatorResolution) -> None:
+        if isinstance(stop, RuleChange):
+            self._changes.pop()
+            self._change_rules(stop)
+            return
+        self._resolutions.pop()
+        event = stop.event
+        assert event.alarm_id is not None
+        self.memory.resolve(event.alarm_id, stop.watermark, event.ts, dict(event.payload))
+
+    def _change_rules(self, change: RuleChange) -> None:
+        self._convert_states(change)
 
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
         """Continue an alarm that was open at the start. It is held by the series of its payload."""
@@ -81,6 +113,7 @@ class SeriesReplay(LaneReplay):
     """The data lane of an owner."""
 
     memory: SeriesMemory
+    lane: LaneName = "data"
 
     def __init__(
         self,
@@ -118,14 +151,13 @@ class SeriesReplay(LaneReplay):
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
         arrivals = self._with_series_keys(arrivals)
-        while self._changes:
-            position = self._changes[-1].position
-            count = bisect_right(arrivals, position, key=lambda arrival: (arrival.at, arrival.seq))
+        while (stop := self._next_stop()) is not None:
+            count = bisect_right(arrivals, stop.position, key=lambda arrival: (arrival.at, arrival.seq))
             if count == len(arrivals):
                 break
             self.memory.arrive(arrivals[:count])
             arrivals = arrivals[count:]
-            self._change_rules(self._changes.pop())
+            self._pass_stop(stop)
         self.memory.arrive(arrivals)
 
     def _with_series_keys(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
@@ -141,8 +173,8 @@ class SeriesReplay(LaneReplay):
         ]
 
     def finish(self, until: datetime) -> None:
-        while self._changes and (self._changes[-1].watermark or until) <= until:
-            self._change_rules(self._changes.pop())
+        while (stop := self._next_stop()) is not None and (stop.watermark or until) <= until:
+            self._pass_stop(stop)
         self.memory.pass_deadlines(until)
         self.memory.advance_all(until)
 
@@ -206,6 +238,8 @@ class SeriesReplay(LaneReplay):
 class EventReplay(LaneReplay):
     """The record lane of an owner."""
 
+    lane: LaneName = "record"
+
     def __init__(self, owner: str, timelines: Timelines, alarms: AlarmStore) -> None:
         super().__init__(owner)
         self.memory = RuleMemory(owner, alarms, self)
@@ -215,8 +249,8 @@ class EventReplay(LaneReplay):
 
     def evaluate(self, event: RecordedEvent) -> None:
         """Evaluate the rules over events that apply to this event."""
-        while self._changes and event.seq > self._changes[-1].position[1]:
-            self._convert_states(self._changes.pop())
+        while (stop := self._next_stop()) is not None and event.seq > stop.position[1]:
+            self._pass_stop(stop)
         rules = self._timelines.at(event.seq).for_event(event.type)
         if not rules:
             return
@@ -229,8 +263,8 @@ class EventReplay(LaneReplay):
             self.memory.step(rule, seen, event.correlation_id)
 
     def finish(self, until: datetime) -> None:
-        while self._changes and self._changes[-1].position[0] <= until:
-            self._convert_states(self._changes.pop())
+        while (stop := self._next_stop()) is not None and stop.position[0] <= until:
+            self._pass_stop(stop)
         self.memory.advance_all(until)
 
     def event_of(self, transition: AlarmTransition) -> RecordedEvent:
@@ -238,6 +272,10 @@ class EventReplay(LaneReplay):
         record = self._alarms.get(transition.alarm_id)
         assert record is not None
         return transition.as_event(record.correlation_id)
+
+
+def _seq_of(stop: RuleChange | OperatorResolution) -> int:
+    return stop.rules_seq if isinstance(stop, RuleChange) else stop.event.seq
 
 
 def _open_state(initial: InitialAlarm) -> RuleState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -75,6 +76,17 @@ class SimulatedAlarms:
         with self._inheriting(lineage):
             for rule in rules:
                 memory.step(rule, EventSeen(at, facts), correlation_id)
+
+    def resolve(self, record: AlarmRecord, at: datetime, facts: dict[str, Any]) -> None:
+        """Resolve an alarm, as an operator asks."""
+        alarm = record.alarm
+        memories = (self._over_series.get(alarm.owner), self._over_events.get(alarm.owner))
+        for memory in memories:
+            payload = None if memory is None else memory.resolve(alarm.id, at, at, facts)
+            if payload is not None:
+                self._log(LogEntry(at, "alarm", alarm.rule, alarm.owner, "resolved", payload))
+                event = transition_event(record.ref, "resolved", at, payload)
+                self._append(replace(event, origin="caused"), ())
 
     def stale_series(self) -> list[TrackedSeries]:
         return [series for memory in self._over_series.values() for series in memory.series.stale_series()]

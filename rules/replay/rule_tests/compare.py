@@ -123,7 +123,7 @@ def _is_restricted_to(entry: ObservedEntry, only: Only) -> bool:
     return (
         (not only.kinds or kind in only.kinds)
         and (not only.action or (kind in ("sent", "run") and entry.name in only.action))
-        and (not only.rule or (kind in ("opened", "resolved") and entry.name in only.rule))
+        and (not only.rule or (kind in ("opened", "changed", "resolved") and entry.name in only.rule))
         and (not only.owner or entry.owner in only.owner)
     )
 

@@ -89,6 +89,10 @@ def _snooze(world: World, given: Given, at: datetime) -> None:
     world.at(at, "snooze", rule=given.snooze, lasts=given.for_, owner=given.owner, who=given.by)
 
 
+def _resolve(world: World, given: Given, at: datetime) -> None:
+    world.at(at, "resolve", rule=given.resolve, owner=given.owner, who=given.by)
+
+
 def _unsnooze(world: World, given: Given, at: datetime) -> None:
     world.at(at, "unsnooze", rule=given.unsnooze, owner=given.owner, who=given.by)
 
@@ -125,6 +129,7 @@ _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "acknowledge": _acknowledge,
     "snooze": _snooze,
     "unsnooze": _unsnooze,
+    "resolve": _resolve,
     "fail": _fail,
     "report": _report,
     "never_reported": _never_reported,

@@ -7,7 +7,7 @@ that the two can be compared.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
 
 _RULE_TRANSITIONS: tuple[RuleTransition, ...] = ("opened", "changed", "resolved")
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 _KINDS = {event_type(kind): kind for kind in _RULE_TRANSITIONS}
 UNRECORDED = 1
 """The seq of an event that the replay derived: no event of an alarm is the first of the log."""
@@ -110,6 +111,27 @@ class RecordedEvent(NamedTuple):
         )
 
 
+class OperatorResolution(NamedTuple):
+    """An alarm that an operator resolved, after a position of the lane of its rule."""
+
+    lane: LaneName
+    position: tuple[datetime, float]
+    watermark: datetime | None
+    event: RecordedEvent
+
+    @classmethod
+    def of(cls, event: RecordedEvent) -> OperatorResolution:
+        position = event.payload.get("position", {})
+        watermark = position.get("watermark")
+        read_at = None if watermark is None else datetime.fromisoformat(watermark)
+        return cls(
+            position.get("lane", "data"),
+            (read_at or _BEGINNING, float(position.get("seq", 0))),
+            read_at,
+            event,
+        )
+
+
 class InitialAlarm(NamedTuple):
     """An alarm that was open at the start of the replay. Its inputs lie before the start."""
 
@@ -140,6 +162,8 @@ class OwnerHeader(NamedTuple):
     partition: int
     open_alarms: Sequence[InitialAlarm]
     last_datapoints: Sequence[LastDatapoint]
+    resolutions: Sequence[RecordedEvent] = ()
+    """The events of alarms that operators resolved. Each names its position in the lane of its rule."""
 
 
 class Arrivals(NamedTuple):
