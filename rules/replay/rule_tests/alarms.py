@@ -19,7 +19,7 @@ from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
-from rules.replay.scheduler import STALENESS, SUSTAIN, Scheduler
+from rules.replay.scheduler import EVENT_SUSTAIN, STALENESS, SUSTAIN, Scheduler
 from schemas.wire.alarm_events import RuleTransition, transition_event
 from tocsin.core.records import NewEvent
 
@@ -98,7 +98,8 @@ class SimulatedAlarms:
         self._append(transition_event(record.ref, transition, at, payload), self._lineage)
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
-        self._scheduler.add(due_at, SUSTAIN, partial(self._advance, memory, key, due_at, self._lineage))
+        rank = SUSTAIN if isinstance(memory, SeriesMemory) else EVENT_SUSTAIN
+        self._scheduler.add(due_at, rank, partial(self._advance, memory, key, due_at, self._lineage))
 
     def _advance(self, memory: RuleMemory, key: MemoryKey, due_at: datetime, lineage: Lineage) -> None:
         with self._inheriting(lineage):

@@ -117,7 +117,7 @@ def _owner_header(line: dict[str, Any]) -> OwnerHeader:
         LastDatapoint(key, instant_of(at), _checked(value), instant_of(ts), labels)
         for key, at, value, ts, labels in line["last"]
     ]
-    resolutions = [_recorded_event(event, owner) for event in line["resolved"]]
+    resolutions = tuple(_recorded_event(event, owner) for event in line["resolved"])
     return OwnerHeader(owner, int(line["partition"]), open_alarms, last_datapoints, resolutions)
 
 
