@@ -17,6 +17,7 @@ import structlog
 from cdc.errors import LogHole, StreamAhead, StreamRefused
 from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_one, retrying
+from tocsin.core.instant import instant_text
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 
@@ -79,7 +80,7 @@ async def report_problem(
                 return
             now = await database_now(connection)
             if problem is None:
-                payload = {"problem": before, "since": since.isoformat() if since else None}
+                payload = {"problem": before, "since": instant_text(since) if since else None}
                 event = NewEvent(now, "derived", "cdc-recovered", payload)
             else:
                 type = "cdc-stopped" if problem in _STOPPING_PROBLEMS else "cdc-differed"

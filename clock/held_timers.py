@@ -23,6 +23,7 @@ import structlog
 
 from clock.term import raise_if_deposed
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.instant import instant_text
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 
@@ -77,7 +78,7 @@ async def _end_episode(connection: Connection, epoch: int) -> None:
         if row is None:
             return
         since, now = row
-        event = NewEvent(now, "derived", "pipeline-caught-up", {"since": since.isoformat()})
+        event = NewEvent(now, "derived", "pipeline-caught-up", {"since": instant_text(since)})
         await append_events(connection, [event], epoch=epoch)
     _log.info("pipeline caught up", since=since)
 
@@ -87,13 +88,13 @@ def _payload(held: Sequence[HeldTimers], since: datetime) -> dict[str, Any]:
     return {
         "timers": timers,
         "at_least": timers >= MOST_COUNTED,
-        "since": since.isoformat(),
+        "since": instant_text(since),
         "partitions": [
             {
                 "lane": partition.lane,
                 "partition": partition.partition,
                 "timers": partition.timers,
-                "since": partition.since.isoformat(),
+                "since": instant_text(partition.since),
             }
             for partition in held
         ],

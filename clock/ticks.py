@@ -27,7 +27,7 @@ from timers.identity import event_id_text, spread_of
 from timers.recurrence import Occurrence, Recurrence, parse_identity, parse_spec
 from tocsin.core.columns import numbers, plain_texts, texts
 from tocsin.core.db import Connection, statement
-from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
+from tocsin.core.instant import MICROSECOND, instant_of, instant_text, microseconds_of
 
 # A batch stops growing at this many events, so that `catch_up: all` cannot create one giant
 # transaction.
@@ -341,8 +341,8 @@ def _missed(row: TickRow, recurrence: Recurrence, missed: Missed) -> tuple[str, 
     payload = {
         "count": missed.count,
         "at_least": missed.at_least,
-        "first": missed.first.at.isoformat(),
-        "last": missed.last.at.isoformat(),
+        "first": instant_text(missed.first.at),
+        "last": instant_text(missed.last.at),
         "reason": missed.reason,
     }
     identity = f"missed/{_identity(row, recurrence, missed.first)}"

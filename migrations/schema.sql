@@ -116,38 +116,52 @@ create table tocsin.action (
     answers jsonb not null default '{}'::jsonb,
     lineage text[] not null default '{}'::text[],
     version bigint not null default 1,
+    held_by text[],
+    failing_since timestamp with time zone,
+    ends_with text[] not null default '{resolved,acknowledged}'::text[],
+    ending text,
+    constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
-CREATE INDEX action_active ON tocsin.action USING btree (action_rule, started_at) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
+CREATE INDEX action_active ON tocsin.action USING btree (action_rule, group_key) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_dead ON tocsin.action USING btree (ended_at DESC) WHERE (state = ANY (ARRAY['failed'::text, 'timed_out'::text]));
 CREATE INDEX action_ended ON tocsin.action USING btree (ended_at, id) WHERE (ended_at IS NOT NULL);
+CREATE INDEX action_failing ON tocsin.action USING btree (failing_since) WHERE (failing_since IS NOT NULL);
 CREATE UNIQUE INDEX action_gathering ON tocsin.action USING btree (action_rule, group_key) WHERE (state = 'gathering'::text);
+CREATE INDEX action_held ON tocsin.action USING gin (held_by) WHERE (held_by IS NOT NULL);
 CREATE INDEX action_newest ON tocsin.action USING btree (started_at DESC);
-CREATE INDEX action_of_alarm ON tocsin.action USING btree (alarm_id) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
 CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_at);
 CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text);
 comment on table tocsin.action is 'Runs: one row per execution of an action, with its current state. The history is in tocsin.action_step; both change in one transaction. Written by workers, by the clock when a wait ends, and by an apply or an operator who cancels.';
 comment on column tocsin.action.name is 'Name of the action.';
-comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>.';
+comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>, where the rule is an event_rule, stale:<datapoint_type> or an action_rule.';
 comment on column tocsin.action.event_id is 'First event of the run; all of them are in tocsin.action_event.';
 comment on column tocsin.action.document is 'Action document at the start of the run. A later apply does not change it.';
 comment on column tocsin.action.state is 'gathering: collects events of its group; queued: waits for another run of the rule; skipped: rejected by overlap or rate limit.';
-comment on column tocsin.action.alarm_id is 'Alarm that the events are about, if they are about one.';
+comment on column tocsin.action.group_key is 'Values of group_by as JSON; of a notification about one alarm: the id of the alarm.';
+comment on column tocsin.action.alarm_id is 'Alarm of the first event. All alarms of the run are in tocsin.action_event.';
 comment on column tocsin.action.active is 'Steps in progress: {"<step>": {"attempt": 1, "state": "due" or "waiting"}}. Several only inside parallel.';
 comment on column tocsin.action.answers is 'Results of finished steps for the steps that follow: {"<step or its name>": {...}}.';
 comment on column tocsin.action.lineage is 'The action_rules that led to this run, oldest first. It stops loops.';
 comment on column tocsin.action.version is 'Raised by every change, to detect a concurrent one.';
+comment on column tocsin.action.held_by is 'What holds a step of the run: snooze, silence:<id>, alarm:<id of the inhibiting alarm>.';
+comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
+comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
+comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
 
 create table tocsin.action_event (
     action_rule text not null,
     event_id uuid not null,
     event_seq bigint not null,
     action_id uuid not null,
+    alarm_id uuid,
     constraint action_event_pkey PRIMARY KEY (action_rule, event_id)
 );
 CREATE INDEX action_event_of ON tocsin.action_event USING btree (action_id, event_seq);
-comment on table tocsin.action_event is 'Events of each run: one, or all that its group gathered. The primary key makes an event start at most one run per action_rule. Written by workers.';
+CREATE INDEX action_event_of_alarm ON tocsin.action_event USING btree (alarm_id) WHERE (alarm_id IS NOT NULL);
+comment on table tocsin.action_event is 'Events of each run: one, or all that its group gathered, and for a notification the later transitions of its alarms. The primary key makes an event start at most one run per action_rule. Written by workers.';
+comment on column tocsin.action_event.alarm_id is 'Alarm that the event is about, if it is about one.';
 
 create table tocsin.action_limit (
     action_rule text not null,
@@ -190,11 +204,15 @@ create table tocsin.action_wait (
     attempt integer not null,
     condition text not null,
     after_seq bigint not null,
+    since_seq bigint not null default 0,
+    is_new boolean not null default true,
     constraint action_wait_pkey PRIMARY KEY (action_id, step)
 );
 comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
 comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
-comment on column tocsin.action_wait.after_seq is 'Only events after this seq count.';
+comment on column tocsin.action_wait.after_seq is 'Newest seq when the step began. The record lane matches later events as it reads them.';
+comment on column tocsin.action_wait.since_seq is 'Seq of the event that started the run. Events after it count.';
+comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from since_seq to after_seq.';
 
 create table tocsin.alarm (
     id uuid not null,
@@ -714,6 +732,10 @@ create table tocsin.schedule (
     created_via text not null,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,
+    retry jsonb,
+    title text,
+    description text,
+    runbook_url text,
     constraint schedule_action_check CHECK (((length(action) >= 1) AND (length(action) <= 128))),
     constraint schedule_catch_up_check CHECK ((catch_up = ANY (ARRAY['latest'::text, 'all'::text, 'none'::text]))),
     constraint schedule_grace_check CHECK ((grace >= '00:00:00'::interval)),
@@ -745,6 +767,8 @@ comment on column tocsin.schedule.generation is 'Raised by every edit, so that a
 comment on column tocsin.schedule.last_occurrence is 'Newest occurrence that is done. While a tick is armed, timer.last_nominal_at is ahead of it.';
 comment on column tocsin.schedule.last_identity is 'Wall time and fold of that occurrence, as in timer.last_identity.';
 comment on column tocsin.schedule.source is 'rules: defined by a rule file; api: put by a command or a service.';
+comment on column tocsin.schedule.retry is 'Attempts and delays for the steps of its action, instead of those of the action; null: those of the action.';
+comment on column tocsin.schedule.title is 'A name for people.';
 
 create table tocsin.setting (
     name text not null,
@@ -1105,6 +1129,60 @@ end
 $function$;
 comment on function tocsin.cancel_all(text,text) is 'Cancels the timers of one ref, of one kind or of all kinds but schedule-tick. Returns how many.';
 
+CREATE OR REPLACE FUNCTION tocsin.check_generation(before tocsin.schedule, if_generation bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+    if check_generation.if_generation <> (check_generation.before).generation then
+        raise exception 'schedule % of owner % is at generation %, not %: read it again before you change it',
+            quote_literal((check_generation.before).name), quote_literal((check_generation.before).owner),
+            (check_generation.before).generation, check_generation.if_generation using errcode = 'TS004';
+    end if;
+end
+$function$;
+comment on function tocsin.check_generation(tocsin.schedule,bigint) is 'Raises TS004 if a schedule is not at the generation that the caller has read. Null: any.';
+
+CREATE OR REPLACE FUNCTION tocsin.check_schedule(name text, payload jsonb, action text, retry jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+    if not tocsin.is_readable(check_schedule.payload) then
+        raise exception 'the payload of schedule % is no JSON object, or has a number of more than 4300 digits: '
+            'send an object, and such a number as a text', quote_literal(check_schedule.name) using errcode = 'TS002';
+    end if;
+    if check_schedule.action is not null and not exists (
+        select from tocsin.rule_version v
+        where v.kind = 'action' and v.name = check_schedule.action and v.until_seq is null
+    ) then
+        raise exception 'no action % is applied: apply it first, or leave it out', quote_literal(check_schedule.action)
+            using errcode = 'TS002';
+    end if;
+    if check_schedule.retry is not null and (
+        jsonb_typeof(check_schedule.retry) <> 'object'
+        or exists (
+            select from jsonb_each_text(check_schedule.retry) r
+            where not case r.key
+                when 'attempts' then r.value ~ '^([1-9][0-9]?|100)$'
+                when 'initial_interval' then r.value ~ '^([0-9]+(ms|s|m|h|d|w))+$'
+                when 'max_interval' then r.value ~ '^([0-9]+(ms|s|m|h|d|w))+$'
+                when 'backoff' then r.value ~ '^([1-9]|10)(\.[0-9]+)?$'
+                when 'jitter' then r.value ~ '^(0|1|0?\.[0-9]+|1\.0+)$'
+                else false
+            end)
+    ) then
+        raise exception 'retry % of schedule % is not understood: use attempts (1 to 100), initial_interval and '
+            'max_interval (such as 10s), backoff (1 to 10) and jitter (0 to 1)', check_schedule.retry,
+            quote_literal(check_schedule.name) using errcode = 'TS002';
+    end if;
+end
+$function$;
+comment on function tocsin.check_schedule(text,jsonb,text,jsonb) is 'Raises TS002 if a schedule of a service cannot be stored: its payload, an action that is not applied, or a retry that is not understood. Called by the functions tocsin.schedule_*.';
+
 CREATE OR REPLACE FUNCTION tocsin.deadline_after_gaps(in_partition integer, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
@@ -1131,6 +1209,21 @@ begin
 end
 $function$;
 comment on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) is 'The deadline of a series, extended by the arrival gaps of its partition. rules/alarms/staleness.py defines it.';
+
+CREATE OR REPLACE FUNCTION tocsin.duration_text(milliseconds bigint)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    select concat(
+        nullif(milliseconds / 604800000, 0) || 'w',
+        nullif(milliseconds % 604800000 / 86400000, 0) || 'd',
+        nullif(milliseconds % 86400000 / 3600000, 0) || 'h',
+        nullif(milliseconds % 3600000 / 60000, 0) || 'm',
+        nullif(milliseconds % 60000 / 1000, 0) || 's',
+        nullif(milliseconds % 1000, 0) || 'ms')
+$function$;
+comment on function tocsin.duration_text(bigint) is 'A positive duration as schemas/values/duration.py writes it, such as 1h30m.';
 
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
@@ -1477,6 +1570,39 @@ $function$;
 comment on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_observation_input[]) is 'Stores the observations about owners of members that a worker gives or, if observations is null, those that follow from the records. Called by tocsin.append under the lock of the log, which an apply also takes when it changes members.';
 revoke all on function tocsin.record_observations(tocsin.event_input[],tocsin.calculated_input[],tocsin.member_observation_input[]) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.recurrence_at(at timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+    if recurrence_at.at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
+        raise exception 'at % is not an instant of the years 1 to 9999: give one', recurrence_at.at
+            using errcode = 'TS002';
+    end if;
+    return jsonb_build_object(
+        'at', to_char(recurrence_at.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
+              || case when date_part('microseconds', recurrence_at.at)::bigint % 1000000 <> 0
+                      then to_char(recurrence_at.at at time zone 'UTC', '.US') else '' end || 'Z',
+        'tz', 'UTC', 'dst_gap', 'forward', 'dst_fold', 'first');
+end
+$function$;
+comment on function tocsin.recurrence_at(timestamp with time zone) is 'The stored recurrence of one fire at an instant.';
+
+CREATE OR REPLACE FUNCTION tocsin.recurrence_text(recurrence jsonb)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    select case
+        when recurrence ? 'at' then 'at is ' || (recurrence ->> 'at')
+        when recurrence ? 'every' then 'every is ' || (recurrence ->> 'every')
+        when recurrence ? 'cron' then 'cron is ' || (recurrence ->> 'cron')
+        else 'rrule is ' || (recurrence ->> 'rrule')
+    end
+$function$;
+comment on function tocsin.recurrence_text(jsonb) is 'A stored recurrence as part of an error.';
+
 CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1494,6 +1620,69 @@ begin
 end
 $function$;
 comment on function tocsin.refuse_direct_write() is 'Trigger function of the log tables: rejects statements of everyone but a superuser and the functions of Tocsin. Those run as the owner with a search path that no session has, which tells them from a statement that the owner types.';
+
+CREATE OR REPLACE FUNCTION tocsin.replace_schedule(content tocsin.schedule, nominal_at timestamp with time zone, if_generation bigint, who text, via text, verb text DEFAULT 'edit'::text)
+ RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+    before tocsin.schedule;
+    tick_done timestamptz;
+    tick_identity text;
+    done timestamptz;
+    done_identity text;
+    now timestamptz := tocsin.instant();
+begin
+    loop
+        select s.* into strict before from tocsin.schedule s
+        where s.owner = (content).owner and s.name = (content).name;
+        perform tocsin.check_generation(before, replace_schedule.if_generation);
+        -- Waits for a fire or an edit in progress. A tick of a later generation is removed as well;
+        -- the loop then reads that generation and replaces it.
+        delete from tocsin.timer t
+        where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''
+        returning t.last_nominal_at, t.last_identity into tick_done, tick_identity;
+        if tick_done is not null then
+            done := tick_done;
+            done_identity := tick_identity;
+        end if;
+        if replace_schedule.nominal_at <= greatest(done, before.last_occurrence) then
+            raise exception 'schedule % of owner % is done up to %: give a time after it',
+                quote_literal(before.name), quote_literal(before.owner),
+                to_char(greatest(done, before.last_occurrence) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                using errcode = 'TS002';
+        end if;
+        update tocsin.schedule s
+        set recurrence = (content).recurrence, type = (content).type, payload = (content).payload,
+            action = (content).action, retry = (content).retry, title = (content).title,
+            description = (content).description, runbook_url = (content).runbook_url,
+            spread = '0', catch_up = 'latest', "window" = null, grace = null, max_catch_up = 100,
+            status = 'active', source = 'api', generation = s.generation + 1, updated_at = now,
+            last_occurrence = coalesce(done, s.last_occurrence),
+            last_identity = case when done is null then s.last_identity else done_identity end
+        where s.id = before.id and s.generation = before.generation and s.status = before.status;
+        exit when found;
+    end loop;
+    replace_schedule.id := before.id;
+    replace_schedule.status := 'active';
+    replace_schedule.generation := before.generation + 1;
+    replace_schedule.fire_at := greatest(replace_schedule.nominal_at, now);
+    deduped := false;
+    insert into tocsin.timer (kind, ref, key, fire_at, nominal_at, generation, last_nominal_at, last_identity)
+    values ('schedule-tick', before.id::text, '', replace_schedule.fire_at, replace_schedule.nominal_at,
+            before.generation + 1, coalesce(done, before.last_occurrence),
+            case when done is null then before.last_identity else done_identity end);
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
+    values (now, replace_schedule.who, replace_schedule.via, replace_schedule.verb, 'schedule', before.owner, before.name,
+            jsonb_build_object('recurrence', before.recurrence, 'type', before.type, 'payload', before.payload,
+                               'status', before.status, 'generation', before.generation),
+            jsonb_build_object('recurrence', (content).recurrence, 'type', (content).type,
+                               'payload', (content).payload, 'status', 'active', 'generation', before.generation + 1));
+    return next;
+end
+$function$;
+comment on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) is 'Replaces the content of a schedule and arms it, whatever its status, as a new generation. The next occurrence must lie after every occurrence that is done. Called by the functions tocsin.schedule_*.';
 
 CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
  RETURNS boolean
@@ -1535,7 +1724,7 @@ end
 $function$;
 comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
 
-CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
+CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS boolean
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -1554,6 +1743,7 @@ begin
         if not found or before.status not in ('active', 'paused') then
             return false;
         end if;
+        perform tocsin.check_generation(before, schedule_cancel.if_generation);
         -- Waits for a fire or an edit in progress.
         delete from tocsin.timer t
         where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''
@@ -1580,7 +1770,7 @@ begin
     return true;
 end
 $function$;
-comment on function tocsin.schedule_cancel(text,text,text,text) is 'Cancels one schedule. Waits for a fire in progress, which wins. Returns false if there is no such schedule, or if it has ended.';
+comment on function tocsin.schedule_cancel(text,text,text,text,bigint) is 'Cancels one schedule. Waits for a fire in progress, which wins. Returns false if there is no such schedule, or if it has ended. With if_generation, raises TS004 if it was edited since.';
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS bigint
@@ -1611,50 +1801,112 @@ end
 $function$;
 comment on function tocsin.schedule_cancel_all(text,text,text,text) is 'Cancels all schedules of an owner, of a type, or of both. Returns how many. Raises TS002 if neither is given.';
 
-CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text)
+CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_id(id uuid, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
+ RETURNS boolean
+ LANGUAGE sql
+ SET enable_seqscan TO 'off'
+AS $function$
+    select coalesce((
+        select tocsin.schedule_cancel(s.owner, s.name, schedule_cancel_id.who, schedule_cancel_id.via)
+        from tocsin.schedule s
+        where s.id = schedule_cancel_id.id), false)
+$function$;
+comment on function tocsin.schedule_cancel_id(uuid,text,text) is 'Cancels the schedule with this id, as tocsin.schedule_cancel does.';
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_difference(before tocsin.schedule, wanted tocsin.schedule)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+    select concat_ws(', ',
+        case when (before).recurrence - 'anchor' <> (wanted).recurrence - 'anchor'
+                  or coalesce((wanted).recurrence ->> 'anchor', '') not in ('', (before).recurrence ->> 'anchor')
+             then format('%s, not %s', tocsin.recurrence_text((before).recurrence),
+                         coalesce((wanted).recurrence ->> 'at', (wanted).recurrence ->> 'every')) end,
+        case when (before).payload <> (wanted).payload then 'the payload differs' end,
+        case when (before).type <> (wanted).type then format('type is %s, not %s', (before).type, (wanted).type) end,
+        case when (before).action is distinct from (wanted).action then format('action is %s, not %s',
+             coalesce((before).action, 'none'), coalesce((wanted).action, 'none')) end,
+        case when (before).retry is distinct from (wanted).retry then format('retry is %s, not %s',
+             coalesce((before).retry::text, 'none'), coalesce((wanted).retry::text, 'none')) end,
+        case when (before).title is distinct from (wanted).title then 'the title differs' end,
+        case when (before).description is distinct from (wanted).description then 'the description differs' end,
+        case when (before).runbook_url is distinct from (wanted).runbook_url then 'the runbook_url differs' end)
+$function$;
+comment on function tocsin.schedule_difference(tocsin.schedule,tocsin.schedule) is 'What differs between a stored schedule and the wanted one, for an error; empty if they are equal.';
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_move(owner text, name text, at timestamp with time zone, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
+ RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+    content tocsin.schedule;
+begin
+    select s.* into content from tocsin.schedule s
+    where s.owner = schedule_move.owner and s.name = schedule_move.name;
+    if not found or content.status not in ('active', 'paused') or not content.recurrence ? 'at' then
+        raise exception 'schedule % of owner % %', quote_literal(schedule_move.name), quote_literal(schedule_move.owner),
+            case when content.id is null then 'does not exist: schedule it'
+                 when not content.recurrence ? 'at' then 'is recurring, and only a single fire can be moved: replace it'
+                 else 'is ' || content.status || ', and only a pending one can be moved: schedule it with replace => true'
+            end using errcode = 'TS004';
+    end if;
+    content.recurrence := tocsin.recurrence_at(schedule_move.at);
+    return query
+        select r.* from tocsin.replace_schedule(content, schedule_move.at, schedule_move.if_generation,
+                                                schedule_move.who, schedule_move.via, 'move') r;
+end
+$function$;
+comment on function tocsin.schedule_move(text,text,timestamp with time zone,text,text,bigint) is 'Moves a pending single fire to another instant and keeps the rest. Raises TS004 if there is no such schedule, if it has ended, or if it is recurring. A paused one is active afterwards.';
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
 AS $function$
 declare
     before tocsin.schedule;
+    content tocsin.schedule;
     now timestamptz := tocsin.instant();
-    wanted jsonb := jsonb_build_object(
-        'at', to_char(schedule_once.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
-              || case when date_part('microseconds', schedule_once.at)::bigint % 1000000 <> 0
-                      then to_char(schedule_once.at at time zone 'UTC', '.US') else '' end || 'Z',
-        'tz', 'UTC', 'dst_gap', 'forward', 'dst_fold', 'first');
+    wanted jsonb := tocsin.recurrence_at(schedule_once.at);
     difference text;
 begin
-    if schedule_once.at not between '0001-01-03 00:00Z' and '9999-12-30 00:00Z' then
-        raise exception 'at % is not an instant of the years 1 to 9999: give one', schedule_once.at
-            using errcode = 'TS002';
-    end if;
-    if not tocsin.is_readable(schedule_once.payload) then
-        raise exception 'the payload of schedule % is no JSON object, or has a number of more than 4300 digits: '
-            'send an object, and such a number as a text', quote_literal(schedule_once.name) using errcode = 'TS002';
-    end if;
+    perform tocsin.check_schedule(schedule_once.name, schedule_once.payload, schedule_once.action, schedule_once.retry);
     id := gen_random_uuid();
     -- The unique key decides a race: the second of two callers waits here for the first. A lock for
     -- each schedule would exhaust the lock table of the server in a transaction with thousands.
-    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, created_by, created_via, created_at,
-                                 updated_at)
+    insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, retry, title, description,
+                                 runbook_url, created_by, created_via, created_at, updated_at)
     values (schedule_once.id, schedule_once.owner, schedule_once.name, wanted, schedule_once.type, schedule_once.payload,
-            schedule_once.action, schedule_once.created_by, schedule_once.created_via, now, now)
+            schedule_once.action, schedule_once.retry, schedule_once.title, schedule_once.description,
+            schedule_once.runbook_url, schedule_once.created_by, schedule_once.created_via, now, now)
     on conflict on constraint schedule_owner_name_key do nothing;
     if not found then
         select s.* into strict before from tocsin.schedule s
         where s.owner = schedule_once.owner and s.name = schedule_once.name;
-        difference := concat_ws(', ',
-            case when before.recurrence <> wanted then format('at is %s, not %s',
-                 coalesce(before.recurrence ->> 'at', 'a recurrence'), wanted ->> 'at') end,
-            case when before.payload <> schedule_once.payload then 'the payload differs' end,
-            case when before.type <> schedule_once.type then format('type is %s, not %s', before.type, schedule_once.type) end,
-            case when before.action is distinct from schedule_once.action then format('action is %s, not %s',
-                 coalesce(before.action, 'none'), coalesce(schedule_once.action, 'none')) end);
+        perform tocsin.check_generation(before, schedule_once.if_generation);
+        content := before;
+        content.recurrence := wanted;
+        content.payload := schedule_once.payload;
+        content.type := schedule_once.type;
+        content.action := schedule_once.action;
+        content.retry := schedule_once.retry;
+        content.title := schedule_once.title;
+        content.description := schedule_once.description;
+        content.runbook_url := schedule_once.runbook_url;
+        difference := tocsin.schedule_difference(before, content);
+        if (schedule_once.replace or schedule_once.if_generation is not null)
+            and (difference <> '' or before.status <> 'active') then
+            return query
+                select r.* from tocsin.replace_schedule(content, schedule_once.at, schedule_once.if_generation,
+                                                        schedule_once.created_by, schedule_once.created_via) r;
+            return;
+        end if;
         if difference <> '' then
-            raise exception 'schedule % of owner % exists with other content: %; cancel it, or use another name',
-                quote_literal(schedule_once.name), quote_literal(schedule_once.owner), difference using errcode = 'TS004';
+            raise exception 'schedule % of owner % exists with other content: %; schedule it with replace => true, '
+                'or use another name', quote_literal(schedule_once.name), quote_literal(schedule_once.owner), difference
+                using errcode = 'TS004';
         end if;
         return query
             select before.id, before.status, before.generation,
@@ -1662,6 +1914,10 @@ begin
                     where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''),
                    true;
         return;
+    end if;
+    if schedule_once.if_generation is not null then
+        raise exception 'there is no schedule % of owner %: leave out if_generation to add it',
+            quote_literal(schedule_once.name), quote_literal(schedule_once.owner) using errcode = 'TS004';
     end if;
     status := 'active';
     generation := 1;
@@ -1678,7 +1934,106 @@ begin
     return next;
 end
 $function$;
-comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference. In a repeatable read transaction, a race with another caller raises 40001.';
+comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text,boolean,bigint,jsonb,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference. With replace, other content replaces the schedule, and one that fired or was cancelled is armed again. With if_generation, only if the schedule still has that generation. In a repeatable read transaction, a race with another caller raises 40001.';
+
+CREATE OR REPLACE FUNCTION tocsin.schedule_recurring(owner text, name text, every interval, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
+ RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+    before tocsin.schedule;
+    content tocsin.schedule;
+    now timestamptz := tocsin.instant();
+    milliseconds numeric := extract(epoch from schedule_recurring.every) * 1000;
+    anchor timestamptz := coalesce(schedule_recurring.starts_at, date_trunc('second', tocsin.instant()));
+    nominal_at timestamptz;
+    difference text;
+begin
+    perform tocsin.check_schedule(schedule_recurring.name, schedule_recurring.payload, schedule_recurring.action,
+                                  schedule_recurring.retry);
+    if milliseconds < 100 or milliseconds <> trunc(milliseconds) or milliseconds > 315360000000
+        or extract(year from schedule_recurring.every) <> 0 or extract(month from schedule_recurring.every) <> 0 then
+        raise exception 'every % is not a whole number of milliseconds from 100ms to 10 years, without months: '
+            'for calendar times use cron or rrule, which the Python client, the command line and rule files have',
+            schedule_recurring.every using errcode = 'TS002';
+    end if;
+    select s.* into before from tocsin.schedule s
+    where s.owner = schedule_recurring.owner and s.name = schedule_recurring.name;
+    content.owner := schedule_recurring.owner;
+    content.name := schedule_recurring.name;
+    -- Without starts_at, an edit that keeps the interval keeps its anchor: the same call moves nothing.
+    if schedule_recurring.starts_at is null and before.recurrence ->> 'every' = tocsin.duration_text(milliseconds::bigint) then
+        anchor := (before.recurrence ->> 'anchor')::timestamptz;
+    end if;
+    content.recurrence := jsonb_build_object(
+        'every', tocsin.duration_text(milliseconds::bigint), 'anchor', tocsin.recurrence_at(anchor) ->> 'at',
+        'tz', 'UTC', 'dst_gap', 'forward', 'dst_fold', 'first');
+    content.payload := schedule_recurring.payload;
+    content.type := schedule_recurring.type;
+    content.action := schedule_recurring.action;
+    content.retry := schedule_recurring.retry;
+    content.title := schedule_recurring.title;
+    content.description := schedule_recurring.description;
+    content.runbook_url := schedule_recurring.runbook_url;
+    nominal_at := anchor + greatest(floor(extract(epoch from greatest(now, before.last_occurrence) - anchor) * 1000
+                                          / milliseconds) + 1, 0) * schedule_recurring.every;
+    if before.id is null then
+        if schedule_recurring.if_generation is not null then
+            raise exception 'there is no schedule % of owner %: leave out if_generation to add it',
+                quote_literal(schedule_recurring.name), quote_literal(schedule_recurring.owner) using errcode = 'TS004';
+        end if;
+        id := gen_random_uuid();
+        insert into tocsin.schedule (id, owner, name, recurrence, type, payload, action, retry, title, description,
+                                     runbook_url, created_by, created_via, created_at, updated_at)
+        values (schedule_recurring.id, content.owner, content.name, content.recurrence, content.type, content.payload,
+                content.action, content.retry, content.title, content.description, content.runbook_url,
+                schedule_recurring.created_by, schedule_recurring.created_via, now, now)
+        on conflict on constraint schedule_owner_name_key do nothing;
+        if found then
+            status := 'active';
+            generation := 1;
+            fire_at := nominal_at;
+            deduped := false;
+            insert into tocsin.timer (kind, ref, key, fire_at, nominal_at)
+            values ('schedule-tick', schedule_recurring.id::text, '', nominal_at, nominal_at);
+            insert into tocsin.audit (at, who, via, verb, kind, owner, name, new)
+            values (now, schedule_recurring.created_by, schedule_recurring.created_via, 'add', 'schedule', content.owner,
+                    content.name,
+                    jsonb_build_object('recurrence', content.recurrence, 'type', content.type, 'payload', content.payload,
+                                       'status', 'active', 'generation', 1));
+            return next;
+            return;
+        end if;
+        -- Another caller has added it meanwhile.
+        select s.* into strict before from tocsin.schedule s
+        where s.owner = schedule_recurring.owner and s.name = schedule_recurring.name;
+        if schedule_recurring.starts_at is null and before.recurrence ->> 'every' = content.recurrence ->> 'every' then
+            content.recurrence := before.recurrence;
+        end if;
+    end if;
+    perform tocsin.check_generation(before, schedule_recurring.if_generation);
+    difference := tocsin.schedule_difference(before, content);
+    if (schedule_recurring.replace or schedule_recurring.if_generation is not null)
+        and (difference <> '' or before.status <> 'active') then
+        return query
+            select r.* from tocsin.replace_schedule(content, nominal_at, schedule_recurring.if_generation,
+                                                    schedule_recurring.created_by, schedule_recurring.created_via) r;
+        return;
+    end if;
+    if difference <> '' then
+        raise exception 'schedule % of owner % exists with other content: %; schedule it with replace => true, '
+            'or use another name', quote_literal(content.name), quote_literal(content.owner), difference
+            using errcode = 'TS004';
+    end if;
+    return query
+        select before.id, before.status, before.generation,
+               (select t.fire_at from tocsin.timer t
+                where t.kind = 'schedule-tick' and t.ref = before.id::text and t.key = ''),
+               true;
+end
+$function$;
+comment on function tocsin.schedule_recurring(text,text,interval,jsonb,text,text,timestamp with time zone,text,text,boolean,bigint,jsonb,text,text,text) is 'Schedules a fire every interval of elapsed time, counted from starts_at or from now. Idempotent by owner and name, with replace and if_generation as in tocsin.schedule_once. Calendar times (cron, rrule) cannot be computed in SQL: the Python client, the command line and rule files have them.';
 
 CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
@@ -1808,6 +2163,8 @@ insert into public.tocsin_migration (number, name, checksum) values (10, '0010_p
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
 insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'dc4414c5499085ad612ab11fe6e2d6d80c11f77efe712070daa8237d5598bf56');
+insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
+insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '73827a227c1f416b6a206370dd7b1ac4e1f9289f01147247d74afc44efbf3b51');
 
 select tocsin.extend_log();

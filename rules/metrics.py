@@ -31,7 +31,10 @@ EVENTS = WORKER.counter(
     "outcome",
 )
 STEPS = WORKER.counter(
-    "tocsin_steps_total", "steps that were performed: completed, failed, timed_out, paused", "kind", "outcome"
+    "tocsin_steps_total",
+    "steps that were performed: completed, failed, timed_out, paused, held, rested",
+    "kind",
+    "outcome",
 )
 STEP = WORKER.histogram("tocsin_step_seconds", "duration of a step, without its commit", "kind")
 ACTIONS = WORKER.counter(

@@ -19,12 +19,12 @@ from contextlib import suppress
 import psycopg
 
 from migrations.runner import refuse_unmigrated
-from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
 from rules.actions.reports import ReportConsumer
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.health.decide import HealthDecider
@@ -34,6 +34,7 @@ from rules.lanes.external_events import EventIngester
 from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
+from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
 from tocsin.core.record_log import extend_log
@@ -55,7 +56,15 @@ class Worker:
             self._settings,
             [
                 RecordLane(
-                    self._settings, [EventAlarms(), Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()]
+                    self._settings,
+                    [
+                        SilenceEnds(),
+                        EventAlarms(),
+                        Dispatcher(),
+                        EventWaits(),
+                        AlarmTransitions(),
+                        QueueBackstop(),
+                    ],
                 ),
                 DataLane(self._settings, [SeriesAlarms()]),
             ],

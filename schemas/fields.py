@@ -29,7 +29,7 @@ ALARM_MAPS = ("payload",)
 ALARM_FIELDS = (*ALARM_STRINGS, *ALARM_INTS, *ALARM_BOOLS, *ALARM_INSTANTS, *ALARM_MAPS)
 
 # Names in the texts of steps, in addition to the fields of the event.
-STEP_NAMES = ("alarm", "answers", "events", "now")
+STEP_NAMES = ("alarm", "alarms", "answers", "events", "now")
 
 WHERE_FIELDS = ("owner", "key", "labels")
 SERIES_FIELDS = (

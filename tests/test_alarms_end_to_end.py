@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from standardwebhooks.webhooks import Webhook
 
 from cdc.publisher import Publisher
@@ -84,10 +83,10 @@ async def page_is(connection: Connection, state: str) -> None:
 
 
 async def test_an_alarm_is_opened_notified_acknowledged_and_resolved_and_a_stale_series_opens_one(
-    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, connection: Connection
 ) -> None:
-    monkeypatch.setenv("TOCSIN_SECRET_OPS_SECRET", SECRET)
     settings = smaller(settings, egress_allow="127.0.0.1")
+    settings._secret_variables["TOCSIN_SECRET_OPS_SECRET"] = SECRET
     tocsin = CommandLine(environment_of(with_long_timeouts(settings)))
     async with receiver() as server:
         await put(connection, RULES.replace("PORT", str(server.port)))

@@ -1,6 +1,7 @@
-"""Parses one-shot times in words: `in 30 minutes`, `tomorrow at 9am`, `next friday at 3pm`.
+"""Parses times that people write: `tomorrow at 9am`, ISO texts, and Unix timestamps in seconds.
 
-The command line uses it for times that an operator types.
+The command line and the client use it for every time that is given. `parse_when` accepts times after
+`now` only. `parse_time` accepts ISO texts and Unix timestamps of the past as well.
 
 Guarantee: the whole text matches one form of a small grammar, or it is rejected with examples. The
 result is an aware UTC instant after `now`. Days and weeks keep the wall clock, hours and less are
@@ -23,11 +24,12 @@ from timers.recurrence.once import parse_iso
 from timers.recurrence.wall_time import resolve, to_wall
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
-from tocsin.core.instant import check_aware
+from tocsin.core.instant import EPOCH, check_aware
 
 EXAMPLES = (
     "'in 30 minutes', 'in 1h30m', 'in 2 weeks', 'at 9am', 'tomorrow at 9am', 'tonight at 8', "
-    "'next friday at 3pm', 'march 10 at 2pm', 'on 2026-03-10 at 14:00' or '2026-03-10T14:00:00Z'"
+    "'next friday at 3pm', 'march 10 at 2pm', 'on 2026-03-10 at 14:00', '2026-03-10T14:00:00Z' or "
+    "a unix timestamp such as 1773151200"
 )
 
 _MAX_CHARACTERS = 100
@@ -69,6 +71,42 @@ _FORMS = (
 _DAY_ALONE = re.compile(_DAY)
 
 
+_UNIX = re.compile(r"[0-9]{9,20}(\.[0-9]{1,9})?")
+_MAX_UNIX = 253_370_764_800
+"""The year 9999."""
+
+
+def from_unix(seconds: float) -> datetime:
+    """The instant of a Unix timestamp in seconds. `InvalidInput` if it looks like milliseconds."""
+    if isinstance(seconds, bool) or not 0 <= seconds < _MAX_UNIX:
+        in_ms = 1_000 * 100_000_000 <= seconds < 1_000 * _MAX_UNIX
+        remedy = "it seems to be in milliseconds: divide it by 1000" if in_ms else f"write {EXAMPLES}"
+        raise InvalidInput(f"{seconds} is not a unix timestamp in seconds", remedy=remedy)
+    whole = int(seconds)
+    return EPOCH + timedelta(seconds=whole, microseconds=round((seconds - whole) * 1_000_000))
+
+
+def parse_unix(text: str) -> datetime | None:
+    """The instant of a Unix timestamp in seconds, of at least nine digits; None for any other text."""
+    match = _UNIX.fullmatch(text.strip()) if len(text) <= _MAX_CHARACTERS and text.isascii() else None
+    if match is None:
+        return None
+    return from_unix(float(text) if match[1] else int(text))
+
+
+def parse_absolute(text: str, tz: str) -> datetime | None:
+    """The instant of an ISO text or a Unix timestamp, also of the past; None for any other text."""
+    instant = parse_unix(text) or parse_iso(text)
+    if instant is None or instant.tzinfo is not None:
+        return instant
+    return resolve(instant, zone(tz)).first
+
+
+def parse_time(text: str, *, now: datetime, tz: str) -> datetime:
+    """The instant of an ISO text or a Unix timestamp, or of a phrase that means a time after `now`."""
+    return parse_absolute(text, tz) or parse_when(text, now=now, tz=tz)
+
+
 def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
     check_aware(now, "now")
     if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
@@ -90,6 +128,9 @@ def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
 
 
 def _read(words: str, now: datetime, tz_info: ZoneInfo) -> datetime | None:
+    unix = parse_unix(words)
+    if unix is not None:
+        return unix
     iso = parse_iso(words)
     if iso is not None:
         return iso if iso.tzinfo is not None else _to_instant(iso, now, tz_info)

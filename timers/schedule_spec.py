@@ -15,6 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from pydantic import ValidationError
+
+from schemas.documents.runbook.retry import RetryPolicy
+from schemas.error_text import error_text
 from schemas.values.event_types import check_schedule_type
 from tocsin.core.errors import InvalidInput
 
@@ -22,6 +26,7 @@ CATCH_UPS = ("latest", "all", "none")
 SOURCES = ("api", "rules", "system")
 """`system`: a schedule of Tocsin itself. Only its type may be reserved (`schemas.values.event_types`)."""
 LONGEST_NAME = 128
+LONGEST_TEXT = 2_000
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
 RESERVED_OWNERS = "tocsin:"
@@ -47,6 +52,11 @@ class ScheduleSpec:
     type: str = "schedule-fired"
     payload: Mapping[str, Any] = field(default_factory=dict)
     action: str | None = None
+    retry: Mapping[str, Any] | None = None
+    """Keys of `schemas.documents.runbook.RetryPolicy`, for the steps of the action."""
+    title: str | None = None
+    description: str | None = None
+    runbook_url: str | None = None
     enabled: bool = True
     source: str = "api"
 
@@ -82,6 +92,11 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
             raise InvalidInput(
                 f"the {key} {duration} {of_schedule} is negative", remedy="give a duration of 0s or more"
             )
+    for key in ("title", "description", "runbook_url"):
+        text = getattr(spec, key)
+        if text is not None:
+            _check_text(key, text, shortest=1, longest=LONGEST_TEXT)
+    _check_retry(spec)
     return replace(spec, payload=_as_json(spec.payload, of_schedule))
 
 
@@ -94,11 +109,25 @@ def refuse_reserved_owner(owner: str) -> None:
         )
 
 
-def _check_text(key: str, text: str, *, shortest: int) -> None:
-    if not shortest <= len(text) <= LONGEST_NAME:
+def _check_retry(spec: ScheduleSpec) -> None:
+    if spec.retry is None:
+        return
+    try:
+        RetryPolicy.model_validate(spec.retry)
+    except ValidationError as error:
+        raise InvalidInput(f"the retry of schedule {spec.name!r}: {error_text(error)}") from None
+    if spec.action is None:
+        raise InvalidInput(
+            f"the retry of schedule {spec.name!r} has no effect without an action",
+            remedy="name the action that it is for",
+        )
+
+
+def _check_text(key: str, text: str, *, shortest: int, longest: int = LONGEST_NAME) -> None:
+    if not shortest <= len(text) <= longest:
         raise InvalidInput(
             f"the {key} {text[:150]!r} has {len(text)} characters",
-            remedy=f"give it {shortest} to {LONGEST_NAME}",
+            remedy=f"give it {shortest} to {longest}",
         )
     if "\0" in text or not _is_unicode(text):
         raise InvalidInput(f"the {key} {text!r} has a character that cannot be stored", remedy="remove it")

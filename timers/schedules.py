@@ -47,6 +47,10 @@ _CONTENT = (
     "type",
     "payload",
     "action",
+    "retry",
+    "title",
+    "description",
+    "runbook_url",
 )
 
 
@@ -121,6 +125,12 @@ async def cancel_schedule(
 
 async def find_schedule(connection: Connection, owner: str, name: str) -> Row | None:
     return await fetch_dict(connection, "timers/find_schedule", {"owner": owner, "name": name})
+
+
+async def find_schedule_by_id(connection: Connection, id: uuid.UUID) -> tuple[str, str] | None:
+    """The owner and name of a schedule."""
+    row = await fetch_one(connection, "timers/find_schedule_by_id", {"id": id})
+    return None if row is None else (row[0], row[1])
 
 
 async def list_schedules(
@@ -204,7 +214,8 @@ def _refuse_unless(row: Row, allowed: tuple[str, ...], participle: str) -> None:
 
 def _content(spec: ScheduleSpec, recurrence: Recurrence) -> Row:
     values = {key: getattr(spec, key) for key in _CONTENT if key != "recurrence"}
-    return {**values, "payload": dict(spec.payload), "recurrence": recurrence.spec}
+    retry = None if spec.retry is None else dict(spec.retry)
+    return {**values, "payload": dict(spec.payload), "retry": retry, "recurrence": recurrence.spec}
 
 
 def _row_content(row: Row) -> Row:
@@ -315,7 +326,13 @@ async def _arm_next(
 
 
 def _parameters(content: Row) -> Row:
-    return {**content, "recurrence": Jsonb(content["recurrence"]), "payload": Jsonb(content["payload"])}
+    retry = None if content["retry"] is None else Jsonb(content["retry"])
+    return {
+        **content,
+        "recurrence": Jsonb(content["recurrence"]),
+        "payload": Jsonb(content["payload"]),
+        "retry": retry,
+    }
 
 
 def _audited(content: Mapping[str, Any], status: str, generation: int, next_at: datetime | None) -> Row:

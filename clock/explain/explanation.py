@@ -311,6 +311,8 @@ def _explain_unnamed(records: ScheduleRecords, version: Version | None) -> Expla
         )
         facts = {"generation": version.generation, "tz": version.tz, "last_at": last.at}
         return Explanation("ended", sentence + _note(last), facts)
+    if version.excludes(asked):
+        return _explain_excluded(records, version)
     return _explain_no_occurrence(records, version, "")
 
 
@@ -334,6 +336,17 @@ def _explain_edited(
     facts = {**_occurrence_facts(earlier, occurrence), **_change_facts(edit)}
     facts["nearest_after"] = following and following.at
     return Explanation("edited", sentence + _note(occurrence), facts)
+
+
+def _explain_excluded(records: ScheduleRecords, version: Version) -> Explanation:
+    following = next_occurrence(version, records.history, records.asked)
+    then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
+    sentence = (
+        f"did not fire at {when(records.asked, version.tz)}: excluded by exdates of {version.description} "
+        f"(generation {version.generation}){then}"
+    )
+    facts = {"generation": version.generation, "tz": version.tz, "nearest_after": following and following.at}
+    return Explanation("excluded", sentence, facts)
 
 
 def _explain_no_occurrence(records: ScheduleRecords, version: Version, why: str) -> Explanation:

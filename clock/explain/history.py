@@ -12,7 +12,7 @@ microseconds. An asked instant without a fraction means the second that begins t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,13 @@ class Version:
             return None
         occurrence = self.recurrence.occurrence_after(asked - MICROSECOND)
         return occurrence if occurrence is not None and occurrence.at <= last_instant(asked) else None
+
+    def excludes(self, asked: datetime) -> bool:
+        """Whether its `exdates` remove an occurrence at the asked instant."""
+        if self.recurrence is None or not self.spec.get("exdates"):
+            return False
+        spec = {key: value for key, value in self.spec.items() if key != "exdates"}
+        return replace(self, spec=spec).find_occurrence(asked) is not None
 
     def event_id(self, schedule_id: object, occurrence: Occurrence) -> str:
         return event_id_text(str(schedule_id), self.generation, self._identity(occurrence))

@@ -1,7 +1,7 @@
 """Deletes rows that have outlived the records or datapoints that they belong to, a chunk at a time.
 
 Guarantee:
-- Rows that belong to the log (alarms, runs, lineages, keys of external events, ended schedules,
+- Rows that belong to the log (alarms, silences, runs, lineages, keys of external events, ended schedules,
   versions of documents) are deleted when their last record has left the log. Starts that count
   against a rate limit are deleted when no version of their action_rule is left.
 - Rows that belong to datapoints (a series, the states of rules about it) are deleted when their
@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from clock.time_source import steady_s
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying
+from tocsin.core.instant import instant_text
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
@@ -90,7 +91,7 @@ def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEven
         payload = {
             "count": len(series),
             "keys": [key for _, key, _ in series[:_KEYS_SHOWN]],
-            "last_arrival": max(arrived_at for _, _, arrived_at in series).isoformat(),
+            "last_arrival": instant_text(max(arrived_at for _, _, arrived_at in series)),
         }
         events.append(NewEvent(now, "derived", "series-forgotten", payload, owner=owner))
     return events
@@ -100,6 +101,7 @@ def _forgotten_series_events(rows: Sequence[Row], now: datetime) -> list[NewEven
 # exists.
 ROW_KINDS = (
     RowKind("alarm", "list_ended_alarms", "delete_alarms", (_BEGINNING, _NO_UUID)),
+    RowKind("silence", "list_ended_silences", "delete_silences", (_BEGINNING, _NO_UUID)),
     RowKind("action", "list_ended_actions", "delete_actions", (_BEGINNING, _NO_UUID)),
     RowKind("event_lineage", "list_lineages", "delete_lineages", (_BEGINNING, _NO_UUID)),
     RowKind("ingest_event", "list_event_keys", "delete_event_keys", (_BEGINNING, "")),

@@ -1,7 +1,9 @@
-"""Cancels runs: for an operator, for an alarm that ends, for a newer run that replaces them.
+"""Cancels runs: for an operator, for alarms that end, for a newer run that replaces them.
 
 Guarantee: a cancelled run has no timer and no event wait left and takes no outcome. Its history has
-the steps that were cancelled, with the reason. A timer that fires or an outcome that is committed
+the steps that were cancelled, with the reason. A run that has begun and has a `finally` stays active
+until these steps have ended; they begin in the transaction that cancels the others, once. A cancel
+of such a run ends it at once. A timer that fires or an outcome that is committed
 at the same moment either comes first and is cancelled with the rest, or finds the run cancelled and
 changes nothing.
 """
@@ -14,10 +16,10 @@ from uuid import UUID
 
 from rules.actions.audit import audit_run
 from rules.actions.queue import begin_queued
+from rules.actions.run import compile_document
 from rules.actions.store import read_run
 from rules.lanes.batch import Writes
-from rules.runbook.states import ACTIVE_STEP, ending_reason
-from schemas.wire.event import Event
+from rules.runbook.states import ACTIVE_STEP
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, fetch_all, fetch_one, retrying, statement
 from tocsin.core.errors import Conflict, Refused
@@ -32,6 +34,8 @@ class EndedAlarm(NamedTuple):
 
     alarm_id: UUID
     seq: int
+    transition: str
+    """A run ends if its `ends_with` has it."""
     reason: str
 
 
@@ -58,9 +62,12 @@ class CancelRuns(Writes):
         columns = {"ids": list(self._reasons), "reasons": list(self._reasons.values())}
         rows = await fetch_all(connection, "rules.actions/cancel_actions", columns)
         self.cancelled, self._steps, queues = [], [], []
-        for id, name, owner, rule, group, correlation_id, event_id, active, reason in rows:
+        finals: list[tuple[UUID, int]] = []
+        for id, name, owner, rule, group, correlation_id, event_id, active, reason, document in rows:
             self.cancelled.append(id)
-            queues.append((rule, group))
+            first_final = None if document is None else compile_document(document).first_final
+            if first_final is None:
+                queues.append((rule, group))
             unfinished = {int(step): entry for step, entry in active.items() if entry["state"] in ACTIVE_STEP}
             for step, entry in sorted((unfinished or {0: {"attempt": 1}}).items()):
                 self._steps.append(
@@ -76,8 +83,25 @@ class CancelRuns(Writes):
                         result={"reason": reason},
                     )
                 )
+            if first_final is not None:
+                finals.append((id, first_final))
+                self._steps.append(
+                    NewStep(
+                        action_id=id,
+                        name=name,
+                        owner=owner,
+                        step=first_final,
+                        attempt=1,
+                        state="due",
+                        correlation_id=correlation_id,
+                        source_event_id=event_id,
+                    )
+                )
         if self.cancelled:
             await self._check_no_timers(connection)
+            if finals:
+                columns = {"ids": [id for id, _ in finals], "steps": [step for _, step in finals]}
+                await connection.execute(statement("rules.actions/begin_finally"), columns)
             self._steps += await begin_queued(connection, queues)
 
     def records_to_append(self) -> NewRecords:
@@ -98,10 +122,14 @@ class CancelRuns(Writes):
 
 
 class CancelRunsOfAlarms(CancelRuns):
-    """Cancels all active runs that alarms have started, also those that this batch started."""
+    """Cancels the active runs all of whose alarms have ended, also those that this batch started.
 
-    def __init__(self, ends: Sequence[EndedAlarm], run_ids: Sequence[UUID]) -> None:
-        super().__init__(dict.fromkeys(run_ids, ""))
+    The runs are known only when they are locked, after the phase of the timers. Their timers are removed
+    without waiting for any: one that is locked is being fired, and the clock then finds the run
+    cancelled."""
+
+    def __init__(self, ends: Sequence[EndedAlarm]) -> None:
+        super().__init__({})
         self._ends = ends
 
     async def write_entities(self, connection: Connection) -> None:
@@ -110,28 +138,15 @@ class CancelRunsOfAlarms(CancelRuns):
         columns = {
             "alarms": [end.alarm_id for end in self._ends],
             "before": [end.seq for end in self._ends],
+            "transitions": [end.transition for end in self._ends],
             "reasons": [end.reason for end in self._ends],
         }
         self._reasons = dict(await fetch_all(connection, "rules.actions/lock_actions_of_alarms", columns))
         await super().write_entities(connection)
 
-
-class AlarmEnds:
-    """Takes part in the record lane after the dispatcher: an alarm that resolves or is acknowledged
-    cancels its runs."""
-
-    async def plan(self, connection: Connection, events: Sequence[Event]) -> CancelRunsOfAlarms:
-        ends = [
-            EndedAlarm(event.alarmid, event.seq, reason)
-            for event in events
-            if event.alarmid is not None and (reason := ending_reason(event.facts())) is not None
-        ]
-        run_ids: list[UUID] = []
-        if ends:
-            alarms = {"alarms": [end.alarm_id for end in ends]}
-            rows = await fetch_all(connection, "rules.actions/find_actions_of_alarms", alarms)
-            run_ids = [id for (id,) in rows]
-        return CancelRunsOfAlarms(ends, run_ids)
+    async def _check_no_timers(self, connection: Connection) -> None:
+        refs = {"refs": [str(id) for id in self.cancelled]}
+        await connection.execute(statement("rules.actions/remove_free_waits"), refs)
 
 
 async def cancel_runs(

@@ -24,6 +24,7 @@ from rules.runbook import (
     AwaitedEvent,
     Effect,
     EmittedEvent,
+    FinallyBegin,
     Outcome,
     RunEnd,
     StepAnswer,
@@ -31,6 +32,7 @@ from rules.runbook import (
     WaitTimer,
     advance,
 )
+from rules.runbook.states import DEAD
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.event_facts import is_manual
 from tocsin.core.db import Connection, retrying, statement
@@ -46,17 +48,17 @@ MAX_ANSWERS_BYTES = 200_000
 async def commit_outcome(connection: Connection, run: ActionRun, step: int, outcome: Outcome) -> bool:
     """False if the run has changed since it was read: read it again, and check that the step is
     still due."""
-    after = advance(run.program, run.active, step, outcome, run.read_at, str(run.id))
+    after = advance(run.program, run.active, step, outcome, run.read_at, str(run.id), run.ending)
     change = RunChange.of(run, after, step)
     if not await _commit(connection, run, change):
         return False
-    if change.run_end is not None and change.run_end.state != "completed":
+    if change.run_end is not None and change.run_end.state in DEAD:
         _log.error("action ended", action=run.name, id=run.id, **vars(change.run_end))
     return True
 
 
 async def fail_run(connection: Connection, run: ActionRun, step: int, error: str) -> bool:
-    """End a run whose document cannot be read. An operator can retry it."""
+    """End a run whose document cannot be read, without its `finally`. An operator can retry it."""
     attempt = run.entry(step)["attempt"]
     change = RunChange(
         active={str(step): {"attempt": attempt, "state": "failed", "error": error}},
@@ -78,6 +80,7 @@ class RunChange:
     timers: Sequence[WaitTimer] = ()
     awaited: Sequence[AwaitedEvent] = ()
     answers: Mapping[str, Any] | None = None
+    finally_begin: FinallyBegin | None = None
     run_end: RunEnd | None = None
     events: Sequence[NewEvent] = ()
     woken_early: int | None = None
@@ -95,6 +98,9 @@ class RunChange:
             timers=[effect for effect in after.effects if isinstance(effect, WaitTimer)],
             awaited=[effect for effect in after.effects if isinstance(effect, AwaitedEvent)],
             answers=_answers(run, after.effects),
+            finally_begin=next(
+                (effect for effect in after.effects if isinstance(effect, FinallyBegin)), None
+            ),
             run_end=run_end,
             events=[effect.event for effect in after.effects if isinstance(effect, EmittedEvent)],
             woken_early=step if run.was_woken_early(step) else None,
@@ -146,8 +152,8 @@ async def _remove_waits(connection: Connection, ref: str, keys: Sequence[str] | 
 
 
 async def _write_entities(connection: Connection, run: ActionRun, change: RunChange) -> None:
-    run_end = change.run_end
-    if run_end is not None:
+    run_end, begin = change.run_end, change.finally_begin
+    if run_end is not None and run_end.state != "cancelled":
         status = "fired" if run_end.state == "completed" else "failed"
         await set_schedule_status(connection, run, status)
     last = change.steps[-1] if change.steps else None
@@ -158,7 +164,10 @@ async def _write_entities(connection: Connection, run: ActionRun, change: RunCha
         "answers": Jsonb(dict(change.answers or {})),
         "state": change.state,
         "result": Jsonb(dict(last.result)) if run_end is not None and last is not None else None,
-        "error": None if run_end is None else run_end.error,
+        "ending": None if begin is None else begin.ending,
+        "error": (begin.error if begin is not None else None) if run_end is None else run_end.error,
+        "held_by": _held_by(change.active) if run_end is None else None,
+        "failing_since": _failing_since(change.active),
     }
     if (await connection.execute(statement("rules.actions/update_action"), row)).rowcount == 0:
         raise Conflict("the run was changed by another transaction")
@@ -185,6 +194,7 @@ async def set_schedule_status(connection: Connection, run: ActionRun, status: st
 async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequence[AwaitedEvent]) -> None:
     columns = {
         "id": run.id,
+        "since_seq": run.event_seq,
         "steps": [wait.step for wait in awaited],
         "attempts": [wait.attempt for wait in awaited],
         "conditions": [wait.condition for wait in awaited],
@@ -204,6 +214,16 @@ def new_step(run: ActionRun, record: StepRecord) -> NewStep:
         source_event_id=run.event_id,
         result=record.result,
     )
+
+
+def _held_by(active: Mapping[str, Any]) -> list[str] | None:
+    return sorted({key for entry in active.values() for key in entry.get("held", ())}) or None
+
+
+def _failing_since(active: Mapping[str, Any]) -> str | None:
+    """Since when the channel of a notification fails."""
+    since = (entry.get("channel", {}).get("failing_since") for entry in active.values())
+    return next((instant for instant in since if instant), None)
 
 
 def _answers(run: ActionRun, effects: Sequence[Effect]) -> dict[str, Any]:

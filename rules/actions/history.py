@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from rules.runbook import Program, compile_runbook
+from rules.runbook.program import read_document
 from rules.runbook.states import ACTIVE_STEP
-from schemas.documents.action import ActionDocument
 from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.errors import InvalidInput
 from tocsin.core.id_prefix import IdPrefix
@@ -152,7 +152,7 @@ def statistics_of(rows: Sequence[Row]) -> Statistics:
 def _program(document: Mapping[str, Any]) -> Program | None:
     """None for a document that this version cannot read: its history is shown without names."""
     try:
-        return compile_runbook(ActionDocument.model_validate(document))
+        return compile_runbook(read_document(document))
     except (ValidationError, InvalidInput):
         return None
 

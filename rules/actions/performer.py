@@ -29,6 +29,7 @@ from nats.errors import Error as NatsError
 from pydantic import ValidationError
 
 from rules.actions.commit import commit_outcome, fail_run
+from rules.actions.hold import held, is_holdable, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps import perform
 from rules.actions.steps.context import StepContext
@@ -38,7 +39,7 @@ from rules.actions.store import read_facts, read_run
 from rules.delivery.egress import Egress
 from rules.lanes.consumers import open_consumer
 from rules.metrics import STEP, STEPS
-from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
+from rules.runbook import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from schemas.error_text import error_text
 from schemas.values.duration import format_duration
 from schemas.wire.step import ActionStep
@@ -53,7 +54,14 @@ from tocsin.core.sql_errors import is_row_fault, summary
 _log = structlog.get_logger()
 # Failures of Tocsin's own servers: not an outcome of the step.
 _SERVER_ERRORS = (Unreachable, NatsError, psycopg.OperationalError, psycopg.InterfaceError)
-_OUTCOMES = {Completed: "completed", Failed: "failed", TimedOut: "timed_out", Paused: "paused"}
+_OUTCOMES = {
+    Completed: "completed",
+    Failed: "failed",
+    TimedOut: "timed_out",
+    Paused: "paused",
+    Held: "held",
+    Rested: "rested",
+}
 # A step needs a Postgres session only to read and to commit.
 _MAX_SESSIONS = 8
 _FLUSH_TIMEOUT_S = 1
@@ -174,9 +182,15 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
             reason = error_text(error) if isinstance(error, ValidationError) else str(error)
             return await fail_run(connection, run, due.step, reason[:MAX_TEXT_LENGTH])
         try:
-            facts = await read_facts(connection, run)
+            facts = await read_facts(connection, run, is_notification=node.kind == "notify")
         except InvalidInput as error:
             return await commit_outcome(connection, run, due.step, Failed(str(error), permanent=True))
+        if node.kind != "notify" and is_holdable(facts):
+            hold = held(
+                facts, await read_suppressions(connection, context.suppressions, facts.alarms, run.read_at)
+            )
+            if hold is not None:
+                return await commit_outcome(connection, run, due.step, hold)
     began_s = time.monotonic()
     outcome = await _outcome(DueStep(run, node, facts), context)
     STEP.observe(time.monotonic() - began_s, node.kind)

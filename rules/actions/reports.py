@@ -9,6 +9,7 @@ effect (unreadable, or no such step) becomes a dead letter with the reason.
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 from uuid import UUID
@@ -23,10 +24,11 @@ from pydantic import ValidationError
 
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
+from rules.lanes.message_fault import is_message_fault
 from schemas.error_text import error_text
 from schemas.values.json_shape import check_json_shape
 from schemas.wire.dead_letter import dead_letter
-from schemas.wire.report import Report
+from schemas.wire.report import MAX_STEP, Report
 from tocsin.core.breaker import Breaker
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_one, open_service_session
@@ -38,6 +40,7 @@ from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
 _REDELIVERY_DELAY_S = 1
+_STEP = re.compile("[0-9]{1,5}")
 
 
 def report_stream_config(settings: Settings) -> StreamConfig:
@@ -77,11 +80,14 @@ class ReportConsumer:
     async def _take(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
         try:
             is_new = await take_report(connection, message.subject, message.data)
-        except InvalidInput as error:
+        except Exception as error:
+            if not isinstance(error, InvalidInput) and not is_message_fault(error):
+                raise
             await self._raise_common_cause(message, error.__cause__)
             _log.error("report rejected", subject=message.subject, error=error)
             sequence = message.metadata.sequence.stream
-            letter = dead_letter(str(error), message.subject, message.metadata.timestamp, message.data)
+            reason = str(error) if isinstance(error, InvalidInput) else f"it cannot be read: {error!r}"
+            letter = dead_letter(reason, message.subject, message.metadata.timestamp, message.data)
             await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
             return
         if is_new:
@@ -101,6 +107,14 @@ class ReportConsumer:
             ) from cause
 
 
+def _step_of(subject: str) -> tuple[UUID, int]:
+    """The run and the step that a subject names. `ValueError` if it names none."""
+    *_, action_id, step = subject.split(".")
+    if not _STEP.fullmatch(step) or int(step) > MAX_STEP or str(UUID(action_id)) != action_id:
+        raise ValueError("not the subject of a report")
+    return UUID(action_id), int(step)
+
+
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
     """Store a report.
 
@@ -108,10 +122,11 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
     take effect.
     """
     try:
-        *_, action_id, step = subject.split(".")
+        action_id, step = _step_of(subject)
         report = Report.model_validate_json(body)
         check_json_shape(report.result, "result")
-        values = {"action_id": UUID(action_id), "step": int(step), **report.model_dump()}
+        check_json_shape(report.error, "error")
+        values = {"action_id": action_id, "step": step, **report.model_dump()}
     except ValidationError as error:
         raise InvalidInput(error_text(error)) from None
     except ValueError:

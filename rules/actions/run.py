@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from rules.runbook import Node, Program, compile_runbook
-from schemas.documents.action import ActionDocument
+from rules.runbook.program import read_document
 from tocsin.core.errors import InvalidInput
 
 _RUN_IDS = UUID("0b7c6ce5-0f0b-5d0e-8b0a-6f2d4f5f9a21")
@@ -47,6 +47,8 @@ class ActionRun:
     event_seq: int
     correlation_id: UUID
     lineage: tuple[str, ...]
+    ending: str | None
+    """Why the run ends, once its `finally` has begun: `ended` or `cancelled`."""
     version: int
     started_at: datetime
     read_at: datetime
@@ -56,7 +58,7 @@ class ActionRun:
     def program(self) -> Program:
         """The compiled runbook. Raises `ValidationError` or `InvalidInput` for a document that this
         version of Tocsin cannot read."""
-        return _compile(json.dumps(self.document, sort_keys=True))
+        return compile_document(self.document)
 
     @property
     def next_lineage(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class ActionRun:
     def was_woken_early(self, step: int) -> bool:
         """Whether an event or a report made the step due before its timer fired."""
         entry = self.entry(step)
-        return "met" in entry or "report" in entry
+        return "met" in entry or "report" in entry or "rest" in entry
 
     def event_wait_has_ended(self, step: int) -> bool:
         """Whether the event of the step came, or its timer fired first."""
@@ -95,8 +97,15 @@ class RunFacts:
     """The first of `events`: the one that started the run."""
     events: tuple[Mapping[str, Any], ...]
     alarm: Mapping[str, Any]
+    """The alarm of that event."""
+    alarms: tuple[Mapping[str, Any], ...] = ()
+    """The alarms of all events, each as it is now."""
+
+
+def compile_document(document: Mapping[str, Any]) -> Program:
+    return _compile(json.dumps(document, sort_keys=True))
 
 
 @lru_cache(maxsize=1_024)
 def _compile(text: str) -> Program:
-    return compile_runbook(ActionDocument.model_validate_json(text))
+    return compile_runbook(read_document(json.loads(text)))

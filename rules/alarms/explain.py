@@ -12,7 +12,10 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
+from rules.suppression import Suppression, matched_alarm
+from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -43,17 +46,29 @@ class AlarmExplanation:
 async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> AlarmExplanation:
     events = await list_alarm_events(connection, alarm["id"])
     actions = await list_alarm_runs(connection, alarm["id"])
+    notifications = await list_notifications(connection, alarm_id=alarm["id"])
     timers = await list_alarm_timers(connection, alarm["id"])
-    return explain(alarm, events, actions, timers, now)
+    suppression = None
+    if alarm["state"] == "open":
+        matched = matched_alarm(alarm)
+        suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
+    return explain(alarm, events, actions, timers, now, suppression, notifications)
 
 
 def explain(
-    alarm: Row, events: Sequence[Row], actions: Sequence[Row], timers: Sequence[Row], now: datetime
+    alarm: Row,
+    events: Sequence[Row],
+    actions: Sequence[Row],
+    timers: Sequence[Row],
+    now: datetime,
+    suppression: Suppression | None = None,
+    notifications: Sequence[Row] = (),
 ) -> AlarmExplanation:
     payload = alarm["payload"]
     past = [(alarm["since"], f"the condition began{_value_text(payload)}")]
     past += [(event["ts"], _event_text(event)) for event in events]
     past += [(action["started_at"], _action_text(action)) for action in actions]
+    past += [(row["started_at"], _notification_text(row)) for row in notifications]
     # A timer is in the future of the alarm, even if it is overdue, so it comes last.
     future = [(timer["nominal_at"], _timer_text(timer, now)) for timer in timers]
     facts = {
@@ -66,7 +81,11 @@ def explain(
         "threshold": payload.get("threshold"),
         "correlation": str(alarm["correlation_id"]),
     }
-    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}"
+    held = ""
+    if suppression is not None:
+        facts["suppressed_by"] = suppression.key
+        held = f", and its notifications are held by {suppression.reason}"
+    sentence = f"{alarm['event_rule']} of {alarm['owner']!r} is {alarm['state']}{held}"
     message = payload.get("message")
     return AlarmExplanation(
         f"{sentence}: {message}" if message else sentence,
@@ -96,7 +115,15 @@ def _event_text(event: Row) -> str:
 
 def _action_text(action: Row) -> str:
     text = f"started {action['name']} by {action['action_rule']}, {action['state']}"
+    if action.get("held_by"):
+        text += f", held by {', '.join(action['held_by'])}"
     return f"{text}: {action['error']}" if action["error"] else text
+
+
+def _notification_text(row: Row) -> str:
+    """Why a channel was notified about the alarm, or was not."""
+    group = f" with {row['alarms']} alarms of its group" if row["alarms"] > 1 else ""
+    return f"notification to {row['channel']} by {row['route']}{group} (run {str(row['id'])[:8]}): {status_text(row)}"
 
 
 def _timer_text(timer: Row, now: datetime) -> str:

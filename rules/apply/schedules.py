@@ -2,7 +2,9 @@
 
 Guarantee: schedules are put, moved to another owner and cancelled in the transaction of the caller,
 in the order of owner and name, so that two applies cannot deadlock. A schedule that an operator
-took over (its source is no longer the rules) is left alone when its document is removed.
+took over (its source is no longer the rules) is left alone when its document is removed. A document
+without a future occurrence, such as an `at` in the past, makes no schedule and ends the one that it
+had: a folder of rules can be applied to a new database, whatever has passed since it was written.
 `preview_fires` computes the next fires with the code that arms them.
 """
 
@@ -85,7 +87,7 @@ async def preview_fires(connection: Connection, change: DocumentChange, now: dat
         else await find_schedule(connection, model.owner, model.name)
     )
     after: tuple[datetime, ...] = ()
-    if model.enabled:
+    if model.enabled and not _is_over(model, row, now):
         recurrence = recurrence_of_spec(schedule_spec(model), row, now)
         done = done_of(row, recurrence.tz)
         after = _following(recurrence, next_occurrence({"name": model.name}, recurrence, now, done).at)
@@ -105,6 +107,12 @@ def schedule_spec(document: ScheduleDocument) -> ScheduleSpec:
         type=document.type,
         payload=document.payload,
         action=document.action,
+        retry=None
+        if document.retry is None
+        else document.retry.model_dump(mode="json", exclude_defaults=True),
+        title=document.title,
+        description=document.description,
+        runbook_url=document.runbook_url,
         enabled=document.enabled,
         source="rules",
     )
@@ -118,7 +126,16 @@ async def _put(
         # An operator took it over: it is left alone.
         nominal_at: datetime | None = row["nominal_at"]
         return nominal_at
+    if document.enabled and _is_over(document, row, actor.now):
+        if row is not None and row["source"] == "rules" and row["status"] not in FINISHED:
+            await cancel_schedule(connection, document.owner, document.name, actor)
+        return None
     return (await put_schedule(connection, schedule_spec(document), actor)).next_at
+
+
+def _is_over(document: ScheduleDocument, row: Row | None, now: datetime) -> bool:
+    """Whether the recurrence has no occurrence after now."""
+    return recurrence_of_spec(schedule_spec(document), row, now).next_after(now) is None
 
 
 async def _cancel_former(connection: Connection, change: DocumentChange, actor: Actor) -> None:

@@ -90,7 +90,7 @@ def list_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>"
         + "".join(
             f'<td class="text line" style="padding:5px 12px 5px 0;border-bottom:1px solid #e5e7eb;'
-            f'vertical-align:top;overflow-wrap:anywhere;{_TEXT}">{escape(cell)}</td>'
+            f'vertical-align:top;overflow-wrap:break-word;{_TEXT}">{escape(cell)}</td>'
             for cell in row
         )
         + "</tr>"

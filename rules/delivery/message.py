@@ -24,6 +24,8 @@ class Message:
     """Slack blocks (Block Kit)."""
     payload: dict[str, Any] | None = None
     """The body of a webhook."""
+    problem: str | None = None
+    """Why a text of the document could not be filled: the default text replaces it."""
 
     def __post_init__(self) -> None:
         for text in (self.subject, self.text, self.html or ""):

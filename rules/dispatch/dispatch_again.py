@@ -8,7 +8,7 @@ The transaction locks the partition of the record lane, as a batch does.
 from __future__ import annotations
 
 from cdc.log_reader import LogReader
-from rules.actions.cancel import AlarmEnds
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.lanes.lane import LaneMessage
@@ -29,7 +29,7 @@ async def dispatch_again(connection: Connection, settings: Settings, seq: int) -
     message = LaneMessage(
         seq, record.recorded_at, record.subject(settings.subjects), record.body(settings.source)
     )
-    lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEnds()])
+    lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmTransitions()])
     for attempt in range(_TRIES):
         plan = await lane.plan(connection, 0, [message])
         try:

@@ -14,10 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 import structlog
 
-from rules.dispatch.notifications import Notifier
+from rules.dispatch.admission import group_key, group_text
+from rules.dispatch.notifications import BEGINNING, NotificationRoute, Notifier
 from rules.documents.rule_book import RuleSet
 from rules.language.cel import Condition, RuleIndex, compile_event_condition
 from rules.runbook import compile_runbook
@@ -28,6 +30,8 @@ from schemas.documents import (
     DatapointTypeDocument,
     EventRuleDocument,
 )
+from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
+from schemas.documents.runbook.notify import NotifyStep
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
 from tocsin.core.errors import InvalidInput
@@ -46,6 +50,27 @@ class Match:
     """The document of the action."""
     policy: ActionRuleDocument | None = None
     """The rule with its groups, overlap and rate limit; None if every match is started."""
+    notify: NotifyStep | None = None
+    """The step of a notification; None for other actions."""
+
+    def group_of(self, facts: Mapping[str, Any], alarm_id: UUID | None) -> str:
+        """The group of the run; of a notification about one alarm, the id of the alarm."""
+        if self.policy is not None:
+            return group_key(self.policy, facts)
+        if self.notify is None:
+            return ""
+        if self.notify.group_wait is None:
+            return str(alarm_id or "")
+        return group_text(self.notify.group_by, facts)
+
+    @classmethod
+    def of(cls, notification: NotificationRoute) -> Match:
+        return cls(notification.rule, notification.action, notification.document, notify=notification.step)
+
+    @property
+    def ends_with(self) -> tuple[EndingTransition, ...]:
+        """The transitions of its alarm that cancel a run."""
+        return ENDING_TRANSITIONS if self.policy is None else self.policy.ending_transitions
 
 
 class ActionMatcher:
@@ -67,11 +92,12 @@ class ActionMatcher:
         }
         self._runbooks = list(rules.of(ActionDocument).values())
         self._event_types = {
-            name: frozenset(map(event_type, rule.transitions))
+            name: BEGINNING if rule.notify else frozenset(map(event_type, rule.transitions))
             for name, rule in self._rules.items()
             if rule.on == "alarm"
         }
         """Event types of the transitions that each rule over alarms selects."""
+        self.channels = rules.of(ChannelDocument)
         self._notifier = Notifier(rules)
         compiled = before._conditions if before is not None else {}
         self._conditions: dict[tuple[str, str], Condition | None] = {
@@ -96,12 +122,14 @@ class ActionMatcher:
             names += [
                 name for name in self._over_alarms.matching(facts) if facts["type"] in self._event_types[name]
             ]
-        matches = [
-            Match(name, rule.action, self._actions[rule.action], rule)
-            for name in sorted(names)
-            if (rule := self._rules[name]).action in self._actions
-        ]
-        notifications = [Match(*notification) for notification in self._notifier.notifications(facts)]
+        matches: list[Match] = []
+        for name in sorted(names):
+            rule = self._rules[name]
+            if rule.action is None:
+                matches += map(Match.of, self._notifier.of_action_rule(name))
+            elif rule.action in self._actions:
+                matches.append(Match(name, rule.action, self._actions[rule.action], rule))
+        notifications = [Match.of(notification) for notification in self._notifier.notifications(facts)]
         return matches + self._match_schedule(facts) + notifications
 
     @cached_property

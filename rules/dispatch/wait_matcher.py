@@ -1,7 +1,7 @@
 """Matches events to the steps that wait for one.
 
-Guarantee: a step is woken by the first event after the one that made it wait, in the order of the
-log, that meets its condition.
+Guarantee: a step is woken by the first event after the one that started its run, in the order of
+the log, that meets its condition.
 
 Pure: no I/O.
 """
@@ -54,6 +54,16 @@ def match_waits(waits: Sequence[EventWait], events: Sequence[Mapping[str, Any]])
             met += [MetWait(wait, int(event["seq"])) for wait in woken]
             waiting[condition] = [wait for wait in waiting[condition] if wait not in woken]
     return met
+
+
+def types_of(condition: str) -> list[str] | None:
+    """The only types of events that can meet a condition; None if any type can."""
+    compiled = _condition(condition)
+    if compiled is None:
+        return []
+    if compiled.index is None or any(variable != "type" for variable, _ in compiled.index):
+        return None
+    return sorted({literal for _, literal in compiled.index})
 
 
 def _is_met(text: str, wait: EventWait, event: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
 """Builds the messages and payloads of the events of an alarm.
 
-Guarantee: a message can be read on its own: it names the rule, the series, the owner, the value,
-the threshold, for how long and since when. It contains what was known when the alarm began, so live
-workers, rule tests and backtests write the same text. The text of an alarm with several series
-names those that fire.
+Guarantee: a message is one sentence that names the series, the owner, the value, the threshold and
+for how long. The rule, the severity and the instants are not repeated in it: whatever shows a
+message has them as fields of their own. Live workers, rule tests and backtests write the same text.
+The text of an alarm with several series names those that fire.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def opened_payload(
             "series": list(series[:MAX_SERIES]),
             "series_count": len(series),
         }
+    payload |= _annotations(rule)
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
         if len(json.dumps(firing.payload)) <= _MAX_EVENT_PAYLOAD:
@@ -103,21 +104,18 @@ def resolved_payload(
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
     if not key and rule.count is not None:
-        return (
-            f"{rule.name}: fewer than {rule.count} events{_of(owner)} in {format_duration(rule.count_over)}"
-        )
+        return f"fewer than {rule.count} events{_of(owner)} in {format_duration(rule.count_over)}"
     if not key:
-        return f"{rule.name}: clear{_of(owner)} (at {instant_text(at)})"
-    return f"{rule.name}: {key}{_of(owner)} is clear ({_measured(rule, key, value)} at {instant_text(at)})"
+        return f"{owner or 'the condition'} is clear"
+    return f"{key}{_of(owner)} is clear ({_measured(rule, key, value)})"
 
 
 def stale_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
-    last = f"last {_measured(rule, key, value)}, stale since {instant_text(at)}"
-    return f"{rule.name}: {key}{_of(owner)} is stale and counts as clear ({last})"
+    return f"{key}{_of(owner)} is stale and counts as clear (last {_measured(rule, key, value)})"
 
 
 def ended_text(rule: str, owner: str, why: str) -> str:
-    return f"{rule}{_of(owner)}: {why}"
+    return f"{owner or rule}: {why}"
 
 
 def _custom_text(
@@ -134,21 +132,18 @@ def _custom_text(
 def _opened_text(
     rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str, series: Sequence[str]
 ) -> str:
-    since = instant_text(firing.since)
     if not key and rule.count is not None:
         counted = f"{rule.count} events in {format_duration(rule.count_over)}"
-        return f"{rule.name}: {counted}{_of(owner)}, the last one {firing.event_type} (at {since})"
+        return f"{counted}{_of(owner)}, the last one {firing.event_type}"
     if not key:
-        return f"{rule.name}: {firing.event_type}{_of(owner)}{rule.sustain_text} (at {since})"
-    text, others = f"{rule.name}: {key}{_of(owner)}", _others_text(key, series)
-    # The last value before the opening; it began to fire at `since`.
-    began = " at" if firing.value == firing.first_value else ", since"
-    value = _measured(rule, key, firing.value)
+        return f"{firing.event_type}{_of(owner)}{rule.sustain_text}"
+    text, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
+    others = _others_text(key, series)
     if firing.age_s:
-        last_arrival = firing.since - timedelta(seconds=firing.age_s)
-        return f"{text} has sent no data since {instant_text(last_arrival)} (last {value}){others}"
+        age = format_duration(timedelta(seconds=round(firing.age_s)))
+        return f"{text} has sent no data for {age} (last {value}){others}"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{text} {verb} {threshold}{rule.sustain_text} ({value}{began} {since}){others}"
+    return f"{text} {verb} {threshold}{rule.sustain_text} ({value}){others}"
 
 
 def _others_text(key: str, series: Sequence[str]) -> str:
@@ -158,6 +153,17 @@ def _others_text(key: str, series: Sequence[str]) -> str:
         return ""
     shown, more = others[:_SHOWN_SERIES], len(others) - _SHOWN_SERIES
     return f", and {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
+
+
+def _annotations(rule: Rule) -> dict[str, str]:
+    """The texts of the document for people, as far as it has them."""
+    document = rule.document
+    texts = {
+        "title": document.title,
+        "description": document.description,
+        "runbook_url": document.runbook_url,
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def value_text(value: Value | None) -> str:

@@ -33,6 +33,7 @@ from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EVENT_SEVERITY, EventRuleDocument
+from schemas.values.annotation import MAX_TITLE_LENGTH
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import covers
 from schemas.values.rule_ref import RuleRef
@@ -89,7 +90,7 @@ class Rule:
             else Window(document.window.over, document.window.reduce, document.window.min_count)
         )
         self._compile(document)
-        self._event_type = None if document.event is None else _type_pattern(document.event)
+        self._event_type = None if document.event is None else event_type_pattern(document.event)
         self._where_cache: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
         self.fingerprint = self._fingerprint()
 
@@ -230,10 +231,12 @@ def stale_rules(types: TypeIndex) -> Iterable[Rule]:
 
 def _stale_rule(type: DatapointTypeDocument) -> EventRuleDocument:
     facts = {"name": "stale", "datapoint": type.key, "absent": True, "severity": type.severity or "warning"}
+    facts |= {"title": f"{type.title}: no data"[:MAX_TITLE_LENGTH]} if type.title else {}
+    facts |= {"description": type.description, "runbook_url": type.runbook_url}
     document = EventRuleDocument.model_validate(facts)
     name = str(RuleRef("stale", type.name))
     return document.model_copy(update={"name": name, "for_": type.for_, "notify": type.notify})
 
 
-def _type_pattern(text: str) -> re.Pattern[str]:
+def event_type_pattern(text: str) -> re.Pattern[str]:
     return re.compile(".*".join(re.escape(part) for part in text.split("*")))

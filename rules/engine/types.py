@@ -67,14 +67,15 @@ class TypeIndex:
 
     def kind(self, pattern: str) -> ValueKind | None:
         """The kind of the values of every series that the pattern covers; None if types differ."""
-        kinds = {type.value for type in self._covering(pattern)}
+        kinds = {type.value for type in self.covering(pattern)}
         return kinds.pop() if len(kinds) == 1 else None
 
     def is_watched(self, pattern: str) -> bool:
         """Whether any series that the pattern covers can become stale."""
-        return any(type.stale_after is not None for type in self._covering(pattern))
+        return any(type.stale_after is not None for type in self.covering(pattern))
 
-    def _covering(self, pattern: str) -> list[DatapointTypeDocument]:
+    def covering(self, pattern: str) -> list[DatapointTypeDocument]:
+        """The types of the series that the pattern covers."""
         if "*" not in pattern:
             type = self.of(pattern)
             return [] if type is None else [type]

@@ -20,7 +20,14 @@ from rules.engine.inputs import Arrival
 from rules.engine.types import TypeIndex
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
-from rules.lanes.data_stream import canary_subject, ensure_data_stream, partition_subject, producer_subject
+from rules.lanes.data_stream import (
+    calculated_partition_subject,
+    canary_subject,
+    ensure_data_stream,
+    is_calculated_subject,
+    partition_subject,
+    producer_subject,
+)
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import BatchPlan, LaneMessage
@@ -95,8 +102,14 @@ class DataLane:
         self._days: set[date] = set()
         self._js: JetStreamContext | None = None
 
-    def subject(self, partition: int) -> str:
-        return partition_subject(self._settings, partition)
+    def subjects(self, partition: int) -> list[str]:
+        return [
+            partition_subject(self._settings, partition),
+            calculated_partition_subject(self._settings, partition),
+        ]
+
+    def is_sourced(self, subject: str) -> bool:
+        return is_calculated_subject(self._settings, subject)
 
     async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
         return []
@@ -200,9 +213,9 @@ class ParsedBatch:
         self._bounds = bounds
 
     def add(self, message: LaneMessage) -> None:
-        _, _, _, _, owner, key = message.subject.split(".", 5)
+        _, _, kind, _, owner, key = message.subject.split(".", 5)
         try:
-            if message.source_seq is not None:
+            if kind == "calculated":
                 self._add_calculated(message, CalculatedDatapoint.model_validate_json(message.data))
             else:
                 self._add_datapoints(message, series_of(owner, key))

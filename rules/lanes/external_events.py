@@ -121,7 +121,11 @@ class EventIngester:
                 events.append((message, read_ingest_event(message.data)))
             except InvalidInput as error:
                 await self._reject(bus, message, str(error))
-        failures: list[tuple[_ReadEvent, psycopg.Error]] = []
+            except Exception as error:
+                if not is_message_fault(error):
+                    raise
+                await self._reject(bus, message, f"it cannot be read: {error!r}")
+        failures: list[tuple[_ReadEvent, Exception]] = []
         appended = await self._append(connection, events, failures)
         EVENTS.add(appended, "appended")
         EVENTS.add(len(events) - len(failures) - appended, "known")
@@ -135,17 +139,17 @@ class EventIngester:
         self,
         connection: Connection,
         events: Sequence[_ReadEvent],
-        failures: list[tuple[_ReadEvent, psycopg.Error]],
+        failures: list[tuple[_ReadEvent, Exception]],
     ) -> int:
         """Append all events but those that fail alone; returns the number of new ones."""
         if not events:
             return 0
-        new = [_new_event(message, event) for message, event in events]
-        keys = [event.id for _, event in events]
-        lineages = {event.event_id: _lineage(message) for message, event in events}
         try:
+            new = [_new_event(message, event) for message, event in events]
+            keys = [event.id for _, event in events]
+            lineages = {event.event_id: _lineage(message) for message, event in events}
             return await retrying(lambda: append_external(connection, keys, new, lineages))
-        except psycopg.Error as error:
+        except Exception as error:
             if not is_message_fault(error):
                 raise
             if len(events) == 1:
@@ -155,7 +159,7 @@ class EventIngester:
             first = await self._append(connection, events[:half], failures)
             return first + await self._append(connection, events[half:], failures)
 
-    def _have_common_cause(self, failures: Sequence[tuple[_ReadEvent, psycopg.Error]], appended: int) -> bool:
+    def _have_common_cause(self, failures: Sequence[tuple[_ReadEvent, Exception]], appended: int) -> bool:
         if appended:
             self._breaker.succeeded()
             self._has_appended, self._waiting_for = True, ""

@@ -94,8 +94,14 @@ class Lane(Protocol):
     def has_stable_sequences(self) -> bool:
         """Whether a stream that was created again has the same messages at the same sequences."""
 
-    def subject(self, partition: int) -> str:
-        """The subject filter of a partition."""
+    def subjects(self, partition: int) -> list[str]:
+        """The subject filters of a partition."""
+
+    def is_sourced(self, subject: str) -> bool:
+        """Whether the server itself took a message with this subject from another stream.
+
+        A lane decides by the subject, on which no producer can publish, and never by a header.
+        """
 
     async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
         """The messages behind `after` that the stream no longer has, from the table.

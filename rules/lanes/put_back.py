@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from rules.lanes.data_stream import producer_subject
+from rules.lanes.data_stream import is_calculated_subject, producer_subject
 from schemas.wire.dead_letter import DeadLetter
 from tocsin.core.errors import Refused
 from tocsin.core.instant import parse_instant
@@ -96,6 +96,11 @@ async def put_back(js: JetStreamContext, settings: Settings, stored: StoredLette
     if stored.kind in ("datapoint", "event"):
         body = with_arrival(body, letter.at)
     subject = letter.subject
+    if is_calculated_subject(settings, subject):
+        raise Refused(
+            "it is a calculated datapoint of the record log",
+            remedy="none: the log has it, and no producer may send it",
+        )
     if subject.startswith(f"{settings.subjects}.data."):
         subject = producer_subject(settings, subject)
     identity = f"{settings.dead_stream}/{stored.seq}"

@@ -20,6 +20,7 @@ error.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -42,6 +43,7 @@ from tocsin.core.pull import ConsumerGone, Puller
 
 _log = structlog.get_logger()
 _SOURCE = "Nats-Stream-Source"
+_SOURCE_SEQ = re.compile(r"\S+ ([0-9]{1,18})(?: |$)")
 _REQUEST_S = 5.0
 _INACTIVE_S = 30
 # Of one request; the largest message that the server accepts must fit in.
@@ -175,8 +177,7 @@ class Reader:
         _, seq, delivered, stored_ns = parts[4:8] if len(parts) == 9 else parts[6:10]
         stored_at = instant_of(int(stored_ns) // 1000)
         headers = raw.headers or {}
-        source = headers.get(_SOURCE)
-        source_seq = int(source.split(" ")[1]) if source else None
+        source_seq = _source_seq(raw) if self._lane.is_sourced(raw.subject) else None
         lineage = parse_lineage(headers[LINEAGE_HEADER]) if LINEAGE_HEADER in headers else ()
         at = max(stored_at, self._not_before)
         return int(delivered), LaneMessage(
@@ -195,7 +196,7 @@ class Reader:
         start, incarnation = await self._find_start()
         config = {
             "ack_policy": "none",
-            "filter_subject": self._lane.subject(self._partition.number),
+            "filter_subjects": self._lane.subjects(self._partition.number),
             "inactive_threshold": _INACTIVE_S * 10**9,
             "mem_storage": True,
             "num_replicas": 1,
@@ -255,6 +256,13 @@ class Reader:
         if "error" in found:
             return False
         return parse_instant(found["message"]["time"]) == position.last_stored_at
+
+
+def _source_seq(raw: Msg) -> int | None:
+    """The sequence in the stream of origin, from the header that the server adds. Only of a message
+    whose subject proves that the server sourced it."""
+    found = _SOURCE_SEQ.match((raw.headers or {}).get(_SOURCE, ""))
+    return int(found[1]) if found else None
 
 
 async def _request(bus: Client, subject: str, body: object = None) -> dict[str, Any]:

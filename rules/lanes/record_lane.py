@@ -65,8 +65,11 @@ class RecordLane:
         self._source = settings.source
         self._works = works
 
-    def subject(self, partition: int) -> str:
-        return ""
+    def subjects(self, partition: int) -> list[str]:
+        return []
+
+    def is_sourced(self, subject: str) -> bool:
+        return False
 
     async def read_stored(self, connection: Connection, after: int, limit: int) -> list[LaneMessage]:
         reader = LogReader(connection)

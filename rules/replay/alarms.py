@@ -29,6 +29,7 @@ class AlarmRecord:
     opened_at: datetime
     resolved_at: datetime | None = None
     acknowledged_by: str = ""
+    acknowledged_at: datetime | None = None
     snoozed_until: datetime | None = None
     snoozed_by: str = ""
 
@@ -86,11 +87,11 @@ class AlarmStore:
         record.resolved_at = at
         return record
 
-    def acknowledge(self, record: AlarmRecord, who: str) -> bool:
+    def acknowledge(self, record: AlarmRecord, who: str, at: datetime | None = None) -> bool:
         """Acknowledge an alarm; false if it already was."""
         if record.acknowledged_by:
             return False
-        record.acknowledged_by = who
+        record.acknowledged_by, record.acknowledged_at = who, at
         return True
 
     def snooze(self, record: AlarmRecord, until: datetime | None, who: str) -> None:
@@ -147,4 +148,7 @@ def alarm_facts(record: AlarmRecord | None, now: datetime) -> dict[str, Any]:
         "acknowledged": bool(record.acknowledged_by),
         "acknowledged_by": record.acknowledged_by,
         "snoozed": record.snoozed_until is not None and record.snoozed_until > now,
+        "snoozed_until": record.snoozed_until,
+        "snoozed_by": record.snoozed_by,
+        "resolved_at": record.resolved_at,
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 from rules.actions.steps.deliver import outcome_if_disabled
 from rules.actions.steps.digest_message import digest_message
+from rules.actions.steps.digest_results import DigestMaterial, digest_results
 from rules.actions.steps.due_step import DueStep
 from rules.actions.steps.emit import perform_emit
 from rules.actions.steps.flow import perform_branch
@@ -22,13 +23,15 @@ from rules.actions.steps.probe import probe_outcome, probed_values
 from rules.actions.steps.publish import check_sendable, outcome_of_entry
 from rules.actions.steps.record import datapoint_batch, recorded_datapoint
 from rules.actions.steps.wait import wait_outcome
+from rules.delivery.alarm_facts import UTC_VIEW, MessageView
 from rules.delivery.message import Message
 from rules.delivery.probe import ProbeResult
+from rules.dispatch.notifications import notification_name
 from rules.language.templates import fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome, Paused
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.runbook import PublishStep
-from schemas.documents.runbook.digest import QUERIES, DigestStep
+from schemas.documents.runbook.digest import DigestStep
 from tocsin.core.errors import InvalidInput
 
 DELIVERIES = ("channel", "webhook", "slack", "email", "apprise")
@@ -38,8 +41,8 @@ _FLOW = ("wait", "branch", "parallel")
 # The defaults of Tocsin and of NATS.
 _NAMESPACE, _MAX_PAYLOAD = "tocsin", 1_048_576
 
-DigestRows = Callable[[], Mapping[str, Any]]
-"""Returns the rows that a digest finds, by query, in the order of the live queries."""
+DigestRows = Callable[[], DigestMaterial]
+"""Returns the rows that a digest reads, as the live queries do."""
 
 
 @dataclass
@@ -54,6 +57,11 @@ class Failure:
     def applies_to(self, due: DueStep) -> bool:
         is_step = self.step in (None, due.node.name, due.kind)
         return self.times > 0 and self.action == due.run.name and is_step
+
+    def applies_to_channel(self, name: str) -> bool:
+        """Whether a notification to a channel fails."""
+        is_step = self.step in (None, "notify")
+        return self.times > 0 and self.action == notification_name(name) and is_step
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,8 @@ def _send(due: DueStep, digest_rows: DigestRows, targets: SimulatedTargets) -> S
     kind, step = due.kind, due.document
     if kind in DELIVERIES:
         target = getattr(step, kind)
-        return _deliver(message_of(due, target), targets, target.name if kind == "channel" else None)
+        channel = target.name if kind == "channel" else None
+        return _deliver(message_of(due, target, _view(targets, channel)), targets, channel)
     if step.log is not None:
         text = fill_text(step.log.message, due.data)
         return StepResult(Completed({"message": text}), {"text": text})
@@ -136,13 +145,18 @@ def _send(due: DueStep, digest_rows: DigestRows, targets: SimulatedTargets) -> S
     return _record_or_flow(due, targets)
 
 
+def _view(targets: SimulatedTargets, channel: str | None) -> MessageView:
+    document = targets.channels.get(channel or "")
+    return UTC_VIEW if document is None else MessageView(tz=document.tz)
+
+
 def _deliver(message: Message, targets: SimulatedTargets, channel: str | None) -> StepResult:
     named = {} if channel is None else {"channel": channel}
     document = targets.channels.get(channel or "")
     not_sent = None if document is None else outcome_if_disabled(document)
     if not_sent is not None:
         return StepResult(not_sent, not_sent.answer)
-    return StepResult(Completed({"sent": True, **named}), {**named, **_message_details(message)})
+    return StepResult(Completed({"sent": True, **named}), {**named, **message_details(message)})
 
 
 def _published(due: DueStep, publish: PublishStep) -> dict[str, Any]:
@@ -166,13 +180,11 @@ def _dispatch(due: DueStep, targets: SimulatedTargets) -> StepResult:
 
 
 def _digest(
-    due: DueStep, digest: DigestStep, found: Mapping[str, Any], targets: SimulatedTargets
+    due: DueStep, digest: DigestStep, material: DigestMaterial, targets: SimulatedTargets
 ) -> StepResult:
-    counts = {query: len(found[query]) for query in digest.queries}
-    rows: dict[str, Any] = {
-        query: found[query][: digest.limit] if query in counts else [] for query in QUERIES
-    }
-    message = digest_message(due, digest, {**rows, "counts": counts})
+    results = digest_results(digest, material)
+    counts = results["counts"]
+    message = digest_message(due, digest, results, _view(targets, digest.channel))
     if digest.channel is not None:
         result = _deliver(message, targets, digest.channel)
         assert isinstance(result.outcome, Completed)
@@ -180,7 +192,7 @@ def _digest(
     answer = {"subject": message.subject_line, "text": message.text, "counts": counts}
     if message.html:
         answer["html"] = message.html
-    return StepResult(Completed(answer), _message_details(message))
+    return StepResult(Completed(answer), message_details(message))
 
 
 def _record_or_flow(due: DueStep, targets: SimulatedTargets) -> StepResult:
@@ -207,5 +219,5 @@ def _recorded(due: DueStep, owner: str, values: Mapping[str, Any]) -> StepResult
     return StepResult(Completed(datapoints), datapoints, datapoints)
 
 
-def _message_details(message: Message) -> dict[str, Any]:
+def message_details(message: Message) -> dict[str, Any]:
     return {"subject": message.subject_line, "text": message.text, "payload": message.payload}

@@ -12,6 +12,13 @@ that is due or waiting has ended.
 | `met` | seq of the event that ended its wait |
 | `report` | the report about a `dispatch` |
 | `last` | number of the last attempt, after an operator granted more of them |
+| `held` | keys of the suppressions that hold the step; it keeps its other flags |
+| `rest`, `seq`, `remind` | of a notification: why it waits, the newest event, an ended suppression |
+
+The entry of a notification also has its queue (`rules.runbook.notification_queue`).
+
+The steps of `finally` begin when all others have ended, or when the run is cancelled. They begin once
+in a run: `ending` is stored with the run, and a retry of dead steps does not begin them again.
 
 A failure inside a `parallel` ends its own branch only. The others run to their end, because a
 message that cannot be sent must not keep the next one from being sent. The `parallel` has failed
@@ -30,12 +37,14 @@ from rules.runbook.effects import (
     AwaitedEvent,
     Effect,
     EmittedEvent,
+    FinallyBegin,
     RunEnd,
     StepAnswer,
     StepRecord,
     WaitTimer,
 )
-from rules.runbook.outcomes import Completed, Failed, Outcome, Paused, TimedOut
+from rules.runbook.notification_queue import rest_after_fault, retried_queue
+from rules.runbook.outcomes import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from rules.runbook.program import Node, Program
 from rules.runbook.states import ACTIVE_STEP, DEAD
 
@@ -50,6 +59,8 @@ class Advance:
     active: dict[str, Entry]
     """Entry of each step that is not completed, by step number."""
     effects: list[Effect] = field(default_factory=list)
+    ending: str | None = None
+    """Why the run ends, once `finally` has begun: `ended` or `cancelled`."""
 
     def due(self, number: int, attempt: int = 1, **entry: Any) -> None:
         self.active[str(number)] = {"attempt": attempt, "state": "due", **entry}
@@ -57,17 +68,29 @@ class Advance:
 
 
 def advance(
-    program: Program, active: Active, number: int, outcome: Outcome, at: datetime, salt: str
+    program: Program,
+    active: Active,
+    number: int,
+    outcome: Outcome,
+    at: datetime,
+    salt: str,
+    ending: str | None = None,
 ) -> Advance:
     """Apply the outcome of a step that is due. `salt` names the run, for the jitter of its
     delays."""
     node = program.nodes[number]
     entry = active[str(number)]
-    result = Advance({step: dict(value) for step, value in active.items()})
+    result = Advance({step: dict(value) for step, value in active.items()}, ending=ending)
     if isinstance(outcome, Completed):
         _completed(program, node, entry, outcome, result)
     elif isinstance(outcome, Paused):
         _paused(node, entry, outcome, result)
+    elif isinstance(outcome, Held):
+        result.active[str(number)] = {**entry, "state": "waiting", "held": list(outcome.held_by)}
+        held = {"held_by": list(outcome.held_by), "reason": outcome.reason}
+        result.effects.append(StepRecord(number, entry["attempt"], "waiting", held))
+    elif isinstance(outcome, Rested):
+        _rested(node, entry, outcome, result)
     else:
         _failed(program, node, entry, outcome, _Retry(at, f"{salt}/{number}"), result)
     return result
@@ -85,7 +108,19 @@ def retry_dead_steps(program: Program, active: Active) -> Advance:
             result.active[step] = {"attempt": entry["attempt"], "state": "waiting"}
             continue
         attempt = entry["attempt"] + 1
+        if node.kind == "notify":
+            result.due(node.number, attempt, **retried_queue(entry))
+            continue
         result.due(node.number, attempt, last=entry["attempt"] + node.attempts)
+    return result
+
+
+def begin_finally(program: Program, ending: str | None, reason: str) -> Advance | None:
+    """Cancel a run by its `finally`. None if it has none or has begun it: the run ends at once."""
+    if program.first_final is None or ending is not None:
+        return None
+    result = Advance({}, [FinallyBegin("cancelled", reason)], "cancelled")
+    result.due(program.first_final)
     return result
 
 
@@ -126,6 +161,34 @@ def _paused(node: Node, entry: Mapping[str, Any], outcome: Paused, result: Advan
         result.effects.append(WaitTimer(node.number, outcome.until, {"attempt": attempt, "lapsed": True}))
 
 
+def _rested(node: Node, entry: Mapping[str, Any], outcome: Rested, result: Advance) -> None:
+    number, attempt = node.number, entry["attempt"]
+    if outcome.event is not None:
+        result.effects.append(EmittedEvent(outcome.event))
+    if entry.get("seq", 0) > outcome.seq:
+        # An event came while the step was performed: it is performed again, with what the event set.
+        result.effects.append(StepRecord(number, attempt, "waiting", outcome.answer))
+        fresh = {key: entry[key] for key in ("seq", "remind") if key in entry}
+        result.due(number, attempt + 1, **{**outcome.entry, **fresh})
+        return
+    if outcome.end is not None:
+        result.effects.append(StepRecord(number, attempt, outcome.end, outcome.answer))
+        if outcome.end == "completed":
+            del result.active[str(number)]
+        else:
+            kept = {"attempt": attempt, "state": outcome.end, "error": outcome.error or ""}
+            result.active[str(number)] = {**outcome.entry, **kept}
+        result.effects.append(RunEnd(outcome.end, outcome.error))
+        return
+    rest = {"attempt": attempt + 1, "state": "waiting", "rest": outcome.rest, "seq": outcome.seq}
+    held = {"held": list(outcome.held_by)} if outcome.held_by else {}
+    result.active[str(number)] = {**outcome.entry, **rest, **held}
+    until = {"until": outcome.until.isoformat()} if outcome.until is not None else {}
+    result.effects.append(StepRecord(number, attempt, "waiting", {**outcome.answer, **until}))
+    if outcome.until is not None:
+        result.effects.append(WaitTimer(number, outcome.until, {"attempt": attempt + 1}))
+
+
 def _failed(
     program: Program,
     node: Node,
@@ -135,6 +198,10 @@ def _failed(
     result: Advance,
 ) -> None:
     attempt = entry["attempt"]
+    if node.kind == "notify":
+        # Such a failure is none of a delivery: the queue is tried again later.
+        _rested(node, entry, rest_after_fault(entry, outcome.error, retry.at, retry.salt), result)
+        return
     state = "timed_out" if isinstance(outcome, TimedOut) else "failed"
     answer = {"error": outcome.error, **(outcome.answer if isinstance(outcome, Failed) else {})}
     permanent = isinstance(outcome, Failed) and outcome.permanent
@@ -178,7 +245,7 @@ def _continue(program: Program, node: Node, following: int | None, result: Advan
 def _ended(program: Program, node: Node, result: Advance) -> None:
     """End the list that the node is in: a branch, or the run."""
     if node.inside is None:
-        result.effects.append(_finish(program, result.active))
+        _end_run(program, result)
         return
     outer = program.nodes[node.inside]
     inside = {
@@ -197,10 +264,21 @@ def _ended(program: Program, node: Node, result: Advance) -> None:
     _give_up(program, outer, {"attempt": entry["attempt"], "state": state, "error": error}, result)
 
 
-def _finish(program: Program, active: Active) -> RunEnd:
-    if not active:
-        return RunEnd("completed")
-    return RunEnd(*_state_and_error(program, active))
+def _end_run(program: Program, result: Advance) -> None:
+    """End the run, or begin its `finally`."""
+    if any(entry["state"] in ACTIVE_STEP for entry in result.active.values()):
+        # An operator retried steps before `finally` and in it: the other list is not over.
+        return
+    if result.active:
+        end = RunEnd(*_state_and_error(program, result.active))
+    else:
+        end = RunEnd("cancelled" if result.ending == "cancelled" else "completed")
+    if program.first_final is None or result.ending is not None:
+        result.effects.append(end)
+        return
+    result.ending = "ended"
+    result.effects.append(FinallyBegin("ended", end.error))
+    result.due(program.first_final)
 
 
 def _state_and_error(program: Program, dead: Active) -> tuple[str, str]:

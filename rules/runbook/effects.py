@@ -59,11 +59,19 @@ class EmittedEvent:
 
 
 @dataclass(frozen=True)
+class FinallyBegin:
+    """Store that `finally` has begun, and why the run ends: `ended` or `cancelled`."""
+
+    ending: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class RunEnd:
-    """End the run: completed, failed or timed_out."""
+    """End the run: completed, failed, timed_out, or cancelled after its `finally`."""
 
     state: str
     error: str | None = None
 
 
-Effect = StepRecord | WaitTimer | AwaitedEvent | StepAnswer | EmittedEvent | RunEnd
+Effect = StepRecord | WaitTimer | AwaitedEvent | StepAnswer | EmittedEvent | FinallyBegin | RunEnd

@@ -47,4 +47,33 @@ class Paused:
     answer: Mapping[str, Any] = field(default_factory=dict)
 
 
-Outcome = Completed | Failed | TimedOut | Paused
+@dataclass(frozen=True)
+class Held:
+    """The step was not performed: every open alarm of its run is suppressed. It is due again when a
+    suppression ends."""
+
+    held_by: tuple[str, ...]
+    """Keys of the suppressions."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rested:
+    """A notification queue sent what there was to send, and waits for the next event or instant."""
+
+    entry: Mapping[str, Any]
+    """The queue as JSON."""
+    seq: int
+    """The newest event that the queue knew. If another came meanwhile, the step is due again."""
+    until: datetime | None = None
+    rest: str = "idle"
+    held_by: tuple[str, ...] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    end: str | None = None
+    """The state of the run if it ends: `completed` or `failed`."""
+    error: str | None = None
+    event: NewEvent | None = None
+    """The event `notification-failed`, if the channel is given up."""
+
+
+Outcome = Completed | Failed | TimedOut | Paused | Held | Rested

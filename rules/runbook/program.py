@@ -2,19 +2,22 @@
 
 Guarantee: numbers follow the text of the document from 0 on, so they are the same wherever the
 document is compiled. A node leads to a higher number, or to the end of its list: of the action, or
-of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`.
+of one branch of a `parallel`. A `parallel` contains the numbers after its own, up to its `last`. The
+steps of `finally` have the numbers after all others.
 
 Pure: no I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from schemas.documents.action import ActionDocument
 from schemas.documents.runbook import RESPONSES, StepDocument
+from schemas.documents.runbook.notify import NotificationAction
 from tocsin.core.errors import InvalidInput
 
 MAX_NODES = 200
@@ -53,21 +56,31 @@ class Node:
 @dataclass(frozen=True)
 class Program:
     nodes: tuple[Node, ...]
+    first_final: int | None = None
+    """Number of the first step of `finally`."""
+
+    def is_final(self, number: int) -> bool:
+        """Whether a step belongs to `finally`."""
+        return self.first_final is not None and number >= self.first_final
 
     def contains(self, outer: int, number: int) -> bool:
         return outer < number <= self.nodes[outer].last
 
 
-def compile_runbook(document: ActionDocument) -> Program:
+def compile_runbook(document: ActionDocument | NotificationAction) -> Program:
     """`InvalidInput` if the runbook has too many steps or is nested too deep."""
-    steps = document.runbook()
-    if _size(steps) > MAX_NODES:
+    steps, final_steps = document.runbook(), document.finally_ or ()
+    size = _size(steps) + _size(final_steps)
+    if size > MAX_NODES:
         raise InvalidInput(
-            f"the action has {_size(steps)} steps, at most {MAX_NODES} are accepted", remedy="split it"
+            f"the action has {size} steps, at most {MAX_NODES} are accepted", remedy="split it"
         )
     nodes: list[Node] = []
-    _number(nodes, steps, _ListContext(following=None, inside=None, nesting=1))
-    return Program(tuple(nodes))
+    whole = _ListContext(following=None, inside=None, nesting=1)
+    _number(nodes, steps, whole)
+    first_final = len(nodes) if final_steps else None
+    _number(nodes, final_steps, whole)
+    return Program(tuple(nodes), first_final)
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,12 @@ class _ListContext:
     following: int | None
     inside: int | None
     nesting: int
+
+
+def read_document(document: Mapping[str, Any]) -> ActionDocument | NotificationAction:
+    """The document of a run. Raises `ValidationError` if this version of Tocsin cannot read it."""
+    model = NotificationAction if "notify" in document else ActionDocument
+    return model.model_validate(document)
 
 
 def _number(nodes: list[Node], steps: Sequence[StepDocument], context: _ListContext) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schemas.documents.action_rule import EndingTransition
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
 
@@ -21,15 +22,24 @@ RUN_STATES = (*ACTIVE, *ENDED)
 ACTIVE_STEP = ("due", "waiting")
 """A step in one of these states is not finished; in any other state its attempt has ended."""
 
-_ENDING_EVENTS = {
-    event_type("resolved"): "the alarm resolved",
-    event_type("acknowledged"): "the alarm was acknowledged",
+_ENDING_EVENTS: dict[str, tuple[EndingTransition, str]] = {
+    event_type("resolved"): ("resolved", "the alarm resolved"),
+    event_type("acknowledged"): ("acknowledged", "the alarm was acknowledged"),
 }
 
 
 def ending_reason(event: Mapping[str, Any]) -> str | None:
     """The reason if an event, by its facts, ends the runs that its alarm has started, else None."""
-    return _ENDING_EVENTS.get(event["type"]) if is_transition(event) else None
+    return _ENDING_EVENTS[event["type"]][1] if _is_ending(event) else None
+
+
+def ending_transition(event: Mapping[str, Any]) -> EndingTransition | None:
+    """The transition of an event that ends runs, as `ends_with` of an action_rule names it."""
+    return _ENDING_EVENTS[event["type"]][0] if _is_ending(event) else None
+
+
+def _is_ending(event: Mapping[str, Any]) -> bool:
+    return event["type"] in _ENDING_EVENTS and is_transition(event)
 
 
 def ends_with_alarm(rule: str) -> bool:

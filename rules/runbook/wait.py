@@ -2,13 +2,14 @@
 
 A time of day is a cron recurrence in its timezone. On the day on which the clocks skip that time,
 the wait ends when they jump forward. On the day on which it comes twice, the wait ends the first
-time.
+time. `days` is the last field of that cron expression.
 
 Pure: no I/O.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
@@ -18,6 +19,9 @@ from rules.runbook.outcomes import Completed, Outcome, Paused, TimedOut
 from schemas.documents.runbook import WaitStep
 from schemas.values.duration import format_duration
 from timers.recurrence import Recurrence, parse
+from tocsin.core.errors import InvalidInput
+
+_DAYS = re.compile(r"[A-Za-z]{3}([-,][A-Za-z]{3})*")
 
 
 def outcome_of_wait(wait: WaitStep, entry: Mapping[str, Any], at: datetime) -> Outcome:
@@ -37,12 +41,14 @@ def _pause(wait: WaitStep, at: datetime) -> Paused:
     if wait.for_ is not None:
         return Paused(at + wait.for_)
     if wait.until is not None:
-        return Paused(daily(wait.until, wait.tz).next_after(at))
+        return Paused(times_of_day(wait.until, wait.tz, wait.days).next_after(at))
     return Paused(None if wait.timeout is None else at + wait.timeout, wait.until_event)
 
 
 @lru_cache(maxsize=1_024)
-def daily(time_of_day: str, tz: str) -> Recurrence:
-    """`InvalidInput` if there is no such timezone."""
+def times_of_day(time_of_day: str, tz: str, days: str | None) -> Recurrence:
+    """`InvalidInput` if there is no such timezone, or if `days` are no days of the week."""
+    if days is not None and not _DAYS.fullmatch(days):
+        raise InvalidInput(f"{days!r} are no days of the week", remedy="write them as MON-FRI, or as SAT,SUN")
     hour, minute = time_of_day.split(":")
-    return parse(cron=f"{int(minute)} {int(hour)} * * *", tz=tz)
+    return parse(cron=f"{int(minute)} {int(hour)} * * {days or '*'}", tz=tz)

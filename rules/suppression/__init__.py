@@ -13,6 +13,7 @@ end, it ends nevertheless; only the notification of what is still open waits for
 """
 
 from rules.suppression.suppression import (
+    SUPPRESSION_KINDS,
     Inhibit,
     MatchedAlarm,
     Silence,
@@ -21,4 +22,12 @@ from rules.suppression.suppression import (
     suppressed_by,
 )
 
-__all__ = ["Inhibit", "MatchedAlarm", "Silence", "Suppression", "matched_alarm", "suppressed_by"]
+__all__ = [
+    "SUPPRESSION_KINDS",
+    "Inhibit",
+    "MatchedAlarm",
+    "Silence",
+    "Suppression",
+    "matched_alarm",
+    "suppressed_by",
+]

@@ -18,6 +18,7 @@ import structlog
 from psycopg.types.json import Jsonb
 
 from rules.documents.rule_book import RuleBook, RuleSet
+from rules.language.cel import AlarmMatcher
 from rules.suppression.silence_store import read_silences
 from rules.suppression.suppression import Inhibit, MatchedAlarm, Suppression, matched_alarm, suppressed_by
 from schemas.documents import InhibitDocument
@@ -25,6 +26,7 @@ from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
+MAX_LISTED = 100_000
 # Behind the seq of every apply.
 _NEWEST = 2**62
 
@@ -51,6 +53,16 @@ class Suppressions:
                 suppressions[alarm.id] = suppression
         return suppressions
 
+    async def of_open(
+        self, connection: Connection, now: datetime, limit: int = MAX_LISTED
+    ) -> dict[UUID, Suppression]:
+        """The suppressions of all open alarms, of at most `limit`, with few statements."""
+        silences = await read_silences(connection)
+        inhibits = await self.inhibits(connection)
+        alarms = await list_open(connection, limit=limit)
+        found = {alarm.id: suppressed_by(alarm, silences, inhibits, alarms, now) for alarm in alarms}
+        return {id: suppression for id, suppression in found.items() if suppression is not None}
+
     async def inhibits(self, connection: Connection) -> tuple[Inhibit, ...]:
         """The enabled inhibits of the newest rules."""
         await self._book.refresh(connection, _NEWEST)
@@ -66,6 +78,22 @@ def compile_inhibits(documents: RuleSet, _: tuple[Inhibit, ...] | None = None) -
             except InvalidInput as error:
                 _log.error("inhibit cannot be used", name=document.name, error=error)
     return tuple(inhibits)
+
+
+async def list_open(
+    connection: Connection, matcher: AlarmMatcher | None = None, *, limit: int = MAX_LISTED
+) -> list[MatchedAlarm]:
+    """The open alarms, narrowed by the literals of a matcher, which is evaluated as well."""
+    rules = None if matcher is None else matcher.only("rule")
+    owners = None if matcher is None else matcher.only("owner")
+    filters = {
+        "rules": None if rules is None else sorted(rules),
+        "owners": None if owners is None else sorted(owners),
+        "limit": limit,
+    }
+    rows = await fetch_dicts(connection, "rules.suppression/list_matched_alarms", filters)
+    alarms = [matched_alarm(row) for row in rows]
+    return alarms if matcher is None else [alarm for alarm in alarms if matcher.matches(alarm.fields)]
 
 
 async def list_inhibiting(

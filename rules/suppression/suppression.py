@@ -21,6 +21,8 @@ from rules.language.cel import AlarmMatcher, ExpressionInvalid, compile_matcher
 from schemas.documents import InhibitDocument
 from tocsin.core.instant import instant_text
 
+SUPPRESSION_KINDS = ("snooze", "silence", "inhibit")
+
 
 @dataclass(frozen=True)
 class MatchedAlarm:
@@ -135,7 +137,12 @@ class Suppression:
     reason: str
     """A text that follows `held by`."""
     until: datetime | None = None
-    """When it ends; None if an event ends it, or if it may end earlier than is known."""
+    """When it ends; None if the end of another alarm ends it."""
+
+    @property
+    def kind(self) -> str:
+        """One of `SUPPRESSION_KINDS`."""
+        return {"alarm": "inhibit"}.get(prefix := self.key.partition(":")[0], prefix)
 
 
 def suppressed_by(

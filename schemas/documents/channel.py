@@ -1,10 +1,12 @@
 """The `channel` document: a named target of notifications.
 
 Guarantee: exactly one target. Rules name their channels. The channel itself defines whether it is
-enabled and whether it is notified when an alarm resolves.
+enabled, whether it is notified when an alarm resolves, how a failed delivery is retried, and which
+channel takes over.
 """
 
-from typing import Self
+from datetime import timedelta
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -17,7 +19,43 @@ from schemas.documents.targets import (
     Target,
     WebhookTarget,
 )
+from schemas.values.duration import Duration
 from schemas.values.names import Name
+
+MAX_RETRY_INTERVAL = timedelta(minutes=5)
+
+
+class ChannelRetry(StrictModel):
+    """The delays between the attempts of a notification. It is tried until it is delivered, its alarms
+    have resolved, or `give_up_after` has passed."""
+
+    initial_interval: Duration = Field(
+        timedelta(seconds=10), description="The delay before the second attempt.", examples=["10s"]
+    )
+    backoff: Annotated[float, Field(ge=1, le=10)] = Field(
+        2.0, description="Factor from one delay to the next.", examples=[2]
+    )
+    max_interval: Duration = Field(
+        MAX_RETRY_INTERVAL, description="Longest delay, at most 5m.", examples=["5m"]
+    )
+    jitter: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.5, description="Largest share of a delay that is left out.", examples=[0.5]
+    )
+
+    @model_validator(mode="after")
+    def _is_within_bounds(self) -> Self:
+        if not timedelta(0) < self.max_interval <= MAX_RETRY_INTERVAL:
+            raise document_error(
+                "has a 'max_interval' that is not within 5m: write at most 5m", "max_interval"
+            )
+        if not timedelta(0) < self.initial_interval <= self.max_interval:
+            raise document_error(
+                "has an 'initial_interval' that is 0s or longer than 'max_interval'", "initial_interval"
+            )
+        return self
+
+
+DEFAULT_CHANNEL_RETRY = ChannelRetry.model_validate({})
 
 
 class ChannelDocument(StrictModel):
@@ -46,6 +84,41 @@ class ChannelDocument(StrictModel):
     send_resolved: bool = Field(
         True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
+
+    tz: str = Field(
+        "UTC",
+        description="IANA timezone of the times in messages.",
+        examples=["Europe/Amsterdam", "America/New_York"],
+    )
+    retry: ChannelRetry = Field(
+        DEFAULT_CHANNEL_RETRY,
+        description="Delays between the attempts of a notification that fails.",
+        examples=[{"initial_interval": "10s"}],
+    )
+    give_up_after: Duration = Field(
+        timedelta(hours=24),
+        description="Time of failing after which a notification is given up (event `notification-failed`).",
+        examples=["24h"],
+    )
+    fallback: Name | None = Field(
+        None,
+        description="Channel that is notified while this one fails: at once if the failure is permanent, "
+        "otherwise after `fallback_after`.",
+        examples=["on-call"],
+    )
+    fallback_after: Duration | None = Field(
+        None, description="Time of failing before the fallback is notified; default 5m.", examples=["5m"]
+    )
+
+    @model_validator(mode="after")
+    def _has_no_key_without_effect(self) -> Self:
+        if self.fallback_after is not None and self.fallback is None:
+            raise document_error("has 'fallback_after' without 'fallback'", "fallback_after")
+        if self.fallback == self.name:
+            raise document_error("is its own fallback: name another channel", "fallback")
+        if not self.give_up_after:
+            raise document_error("has 'give_up_after: 0s': give it a duration", "give_up_after")
+        return self
 
     @model_validator(mode="after")
     def _has_one_target(self) -> Self:

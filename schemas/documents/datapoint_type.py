@@ -11,22 +11,24 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schemas.documents.event_rule import Channels, PositiveDuration, Severity
+from schemas.documents.channel_names import Channels
+from schemas.documents.event_rule import PositiveDuration, Severity
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import Name, Owner
 
 Dimension = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=64)]
-_ALARM_FIELDS = ("severity", "for_", "notify")
+_ALARM_FIELDS = ("severity", "for_", "notify", "repeat")
 
 
 class DatapointTypeDocument(StrictModel):
     """The type of the datapoints of a key, or of keys that match a pattern."""
 
     name: Name = Field(description="Unique name of the type.", examples=["dsp-temperature"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["inlet sensor"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     key: KeyPattern = Field(
         description="Key, or pattern: `*` stands for one part of a key, `**` for one or more.",
         examples=["dsp.temperature", "dsp.*.temperature"],
@@ -65,6 +67,11 @@ class DatapointTypeDocument(StrictModel):
         examples=["5m"],
     )
     notify: Channels = Field((), description="Channels that are notified of that alarm.", examples=[["ops"]])
+    repeat: PositiveDuration | None = Field(
+        None,
+        description="Notify the channels again after this time, until that alarm is acknowledged or resolved.",
+        examples=["30m"],
+    )
     owners: Annotated[tuple[Owner, ...], Field(strict=False, max_length=10_000)] = Field(
         (),
         description="Owners that are expected to have this series: its status is unknown until it sends data.",
@@ -94,6 +101,8 @@ class DatapointTypeDocument(StrictModel):
             raise document_error("has both 'interval' and 'heartbeat': keep one", "heartbeat")
         if self.on_stale == "alarm" and self.stale_after is None:
             raise document_error("has 'on_stale: alarm' and is never watched: add 'interval'", "on_stale")
+        if self.repeat is not None and not self.notify and self.on_stale == "alarm":
+            raise document_error("has 'repeat' without 'notify': name the channels", "repeat")
         if self.on_stale != "alarm":
             for field in _ALARM_FIELDS:
                 if getattr(self, field):

@@ -15,7 +15,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
 from schemas.values.names import EVENT_TYPE_PATTERN, Name
@@ -37,17 +39,9 @@ def _check_positive(duration: timedelta) -> timedelta:
     return duration
 
 
-def _check_channels(channels: tuple[str, ...]) -> tuple[str, ...]:
-    for index, name in enumerate(channels):
-        if name in channels[:index]:
-            raise ValueError(f"'{name}' is named twice, remove one")
-    return channels
-
-
 Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_severity))]
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
-Channels = Annotated[tuple[Name, ...], Field(strict=False, max_length=32), AfterValidator(_check_channels)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 EVENT_SEVERITY = "event"
 
@@ -109,9 +103,9 @@ class EventRuleDocument(StrictModel):
     """Opens an alarm per series, owner or value of an event while a condition holds."""
 
     name: Name = Field(description="Unique name of the rule.", examples=["dsp-hot"])
-    description: str = Field(
-        "", description="A note for readers.", examples=["see the runbook"], max_length=1_000
-    )
+    title: Title = ""
+    description: Description = ""
+    runbook_url: RunbookUrl = ""
     datapoint: KeyPattern | None = Field(
         None,
         description="Key of the datapoints to evaluate; `*` stands for one part of a key, `**` for one or more.",
@@ -199,6 +193,11 @@ class EventRuleDocument(StrictModel):
         None, description="Text of the alarm.", examples=["{{ owner }} is at {{ value }} {{ unit }}"]
     )
     notify: Channels = Field((), description="Channels that are notified.", examples=[["ops"]])
+    repeat: PositiveDuration | None = Field(
+        None,
+        description="Notify the channels again after this time, until the alarm is acknowledged or resolved.",
+        examples=["30m"],
+    )
     enabled: bool = Field(True, description="false keeps the rule and resolves its alarms.", examples=[True])
 
     @model_validator(mode="after")
@@ -220,6 +219,12 @@ class EventRuleDocument(StrictModel):
             raise document_error(
                 "would never resolve: add 'clear', and let 'event' match the event that ends it too", "event"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _repeats_to_channels(self) -> Self:
+        if self.repeat is not None and not self.notify:
+            raise document_error("has 'repeat' without 'notify': name the channels", "repeat")
         return self
 
     @model_validator(mode="after")

@@ -3,19 +3,46 @@
 Guarantee: exactly one recurrence key. The loader checks the recurrence with `timers.recurrence`.
 
 Times stay texts here: their meaning depends on `tz`, and an apply compares them as they were
-written.
+written. A Unix timestamp becomes an ISO text. Phrases such as "tomorrow at 9am" are rejected: a rule
+file must mean the same whenever it is applied.
 """
 
+import re
+from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.names import Name
+from tocsin.core.instant import EPOCH, instant_text
 
 RECURRENCE_KEYS = ("cron", "rrule", "every", "at")
 
+MAX_UNIX_S = 253_370_764_800
+"""The year 9999."""
+_UNIX = re.compile(r"[0-9]{9,12}(\.[0-9]{1,6})?")
 WallTimes = Annotated[tuple[str, ...], Field(strict=False, max_length=1000)]
+
+
+def _time_text(value: object) -> object:
+    """A Unix timestamp in seconds as an ISO text; any other value as it is."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number and not (isinstance(value, str) and _UNIX.fullmatch(value)):
+        return value
+    seconds = float(value)  # type: ignore[arg-type]
+    if not 0 <= seconds < MAX_UNIX_S:
+        raise ValueError(f"{value} is not a Unix timestamp in seconds")
+    instant = EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
+    return instant_text(instant)
+
+
+Time = Annotated[
+    str,
+    BeforeValidator(_time_text),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}]}),
+]
+"""A time as a text: its meaning depends on `tz`."""
 
 
 class RecurrenceDocument(StrictModel):
@@ -35,9 +62,9 @@ class RecurrenceDocument(StrictModel):
     every: str | None = Field(
         None, description="Interval of elapsed time between fires.", examples=["10s", "5m", "1h30m"]
     )
-    at: str | None = Field(
+    at: Time | None = Field(
         None,
-        description="One occurrence: an absolute instant, or a wall time in `tz`.",
+        description="One occurrence: an absolute instant, a Unix timestamp, or a wall time in `tz`.",
         examples=["2027-01-01T00:00:00Z", "2027-01-01T09:00:00"],
     )
     tz: str = Field(
@@ -62,12 +89,12 @@ class RecurrenceDocument(StrictModel):
     dst_fold: Literal["first", "second", "both"] = Field(
         "first", description="A wall time that comes twice: which of the two fires.", examples=["first"]
     )
-    starts_at: str | None = Field(
+    starts_at: Time | None = Field(
         None,
         description="Nothing fires before this instant, or wall time in `tz`.",
         examples=["2027-01-01T00:00:00Z"],
     )
-    ends_at: str | None = Field(
+    ends_at: Time | None = Field(
         None,
         description="Nothing fires after this instant, or wall time in `tz`.",
         examples=["2027-12-31T23:59:59"],

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, JsonValue
 
 from schemas.documents.recurrence_keys import RecurrenceDocument
+from schemas.documents.runbook.retry import RetryPolicy
+from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.event_types import ScheduleEventType
 from schemas.values.json_shape import check_json_shape
@@ -62,5 +64,19 @@ class ScheduleDocument(RecurrenceDocument):
     )
     action: Name | None = Field(
         None, description="Name of an action to run at each fire.", examples=["email-digest"]
+    )
+    retry: RetryPolicy | None = Field(
+        None,
+        description="Attempts and delays for the steps of its action, instead of those in the action.",
+        examples=[{"attempts": 3, "initial_interval": "1m"}],
+    )
+    title: Title | None = Field(None, description="A name for people.", examples=["Daily digest of plant 7"])
+    description: Description | None = Field(
+        None, description="A note for readers.", examples=["Sent to the shift lead before the shift begins."]
+    )
+    runbook_url: RunbookUrl | None = Field(
+        None,
+        description="Where people read what to do about it.",
+        examples=["https://wiki.example.com/digest"],
     )
     enabled: bool = Field(True, description="false pauses the schedule.", examples=[True])

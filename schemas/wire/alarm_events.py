@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from schemas.fields import MAX_SNOOZE
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 from tocsin.core.records import NewEvent
 
 RuleTransition = Literal["opened", "changed", "resolved"]
@@ -126,7 +127,7 @@ def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, not
 def snoozed_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, until: datetime | None) -> NewEvent:
     """The event of a snooze. An `until` of None ends the snooze that runs."""
     transition: Transition = "unsnoozed" if until is None else "snoozed"
-    payload = {"who": who, "via": via, "until": None if until is None else until.isoformat()}
+    payload = {"who": who, "via": via, "until": None if until is None else instant_text(until)}
     return _operator_event(alarm, transition, at, payload)
 
 

@@ -14,18 +14,19 @@ PAGE = ROOT / "docs" / "client.md"
 _CONTENT = "select owner, name, recurrence, type, payload, action, status, generation, created_by from tocsin.schedule"
 
 
-def snippet(language: str) -> str:
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
-    return str(text)
+def snippet(language: str, number: int) -> str:
+    texts = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    assert len(texts) == 2
+    return str(texts[number])
 
 
-def run_python(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def run_python(settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int = 0) -> None:
     monkeypatch.setenv("TOCSIN_POSTGRES", settings.postgres)
-    exec(compile(snippet("python"), str(PAGE), "exec"), {"__name__": "__main__"})
+    exec(compile(snippet("python", number), str(PAGE), "exec"), {"__name__": "__main__"})
 
 
-def run_sql(connection: psycopg.Connection) -> list[list[tuple[object, ...]]]:
-    cursor = connection.execute(snippet("sql").encode())
+def run_sql(connection: psycopg.Connection, number: int = 0) -> list[list[tuple[object, ...]]]:
+    cursor = connection.execute(snippet("sql", number).encode())
     answers = []
     while True:
         if cursor.description is not None:
@@ -62,3 +63,20 @@ def test_both_snippets_leave_the_same_schedule(settings: Settings, monkeypatch: 
         run_python(settings, monkeypatch)
         assert connection.execute(_CONTENT.encode()).fetchall() == by_sql
     assert len(by_sql) == 1
+
+
+def test_the_snippets_about_changes_move_replace_and_repeat(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_python(settings, monkeypatch, 1)
+    with psycopg.connect(settings.postgres, autocommit=True) as connection:
+        assert [answer[0][0] for answer in run_sql(connection, 1)[:3]] == [1, 2, 3]
+        rows = connection.execute(
+            "select name, status, generation from tocsin.schedule order by name"
+        ).fetchall()
+    assert rows == [
+        ("order-7", "active", 4),
+        ("order-8", "active", 3),
+        ("poll", "active", 1),
+        ("report", "active", 1),
+    ]

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 
 from clock.term import begin_term
 from tests.records import events
+from tests.rules.apply.apply_setup import action, put
 from tests.sql import all_rows
 from tocsin import client
 from tocsin.client import (
@@ -82,10 +83,11 @@ async def test_the_fire_carries_type_action_and_payload_verbatim(
     service: Connection, connection: Connection
 ) -> None:
     payload = {"nested": {"b": [1.5, None, "ü"], "a": True}}
+    await put(connection, action("tell"))
     await remind(service, payload=payload, type="reminder", action="tell")
     await service.commit()
     await (await begin_term(connection, "test")).run_once(LATER)
-    (event,) = await events(connection)
+    event = (await events(connection))[-1]
     assert (event["type"], event["action"], event["payload"], event["ts"]) == (
         "reminder",
         "tell",
@@ -118,6 +120,7 @@ async def test_the_same_instant_in_another_zone_is_the_same_content(service: Con
 async def test_other_content_is_rejected_with_the_difference_and_the_transaction_stays_usable(
     service: Connection, connection: Connection, changes: dict[str, Any], difference: str
 ) -> None:
+    await put(connection, action("tell"))
     await remind(service)
     with pytest.raises(
         Refused, match="schedule 'remind' of owner 'svc' exists with other content: "

@@ -306,4 +306,33 @@ BREAKS = (
             "client/test_follow.py::test_a_backlog_is_read_completely_although_connections_die_in_the_middle_of_it",
         ),
     ),
+    Break(
+        "I8",
+        "an alarm that joins while a message is sent is forgotten",
+        "rules/runbook/advance.py",
+        'if entry.get("seq", 0) > outcome.seq:',
+        "if False:",
+        (
+            "rules/actions/test_notify_live.py::test_an_alarm_that_joins_while_the_message_is_sent_is_in_the_next",
+        ),
+    ),
+    Break(
+        "I8",
+        "a run is cancelled with its first alarm",
+        "rules/actions/sql/lock_actions_of_alarms.sql",
+        "where l.action_id = c.id\n",
+        "where false\n",
+        ("rules/actions/test_notify_live.py::test_a_run_of_a_group_ends_when_all_its_alarms_have_ended",),
+    ),
+    Break(
+        "I8",
+        "a suppression that ends wakes nothing",
+        "rules/dispatch/sql/wake_notifications.sql",
+        "e.value ->> 'state' = 'waiting'\n",
+        "false\n",
+        (
+            "rules/actions/test_notify_live.py"
+            "::test_a_snooze_holds_notifications_and_what_is_open_at_its_end_is_notified_once",
+        ),
+    ),
 )

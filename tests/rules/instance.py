@@ -8,7 +8,7 @@ order is always the same. The code under test is the product's own.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from nats.aio.client import Client
@@ -16,19 +16,25 @@ from psycopg.types.json import Jsonb
 
 from cdc.log_reader import LogReader
 from clock.term import Term, begin_term
-from rules.actions.cancel import AlarmEnds
 from rules.actions.performer import perform_step
 from rules.actions.queue import QueueBackstop
+from rules.alarms.operator import snooze
+from rules.alarms.queries import find_alarm
+from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
+from rules.suppression.operator import add_silence
+from rules.suppression.silence_store import NewSilence
+from rules.suppression.window_lane import SilenceEnds
 from schemas.values.duration import format_duration, parse_duration
 from schemas.wire.step import StepRow
 from tests.rules.actions.performed_steps import step_context
 from tests.rules.apply.apply_setup import put, rule
 from tests.sql import all_rows
 from tests.virtual_clock import VirtualClock
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
@@ -43,13 +49,15 @@ class Instance:
         self.clock = VirtualClock(START)
         self.context = step_context(settings, connection, bus)
         self._term = term
-        self._lane = RecordLane(settings, [Dispatcher(), EventWaits(), AlarmEnds(), QueueBackstop()])
+        self._lane = RecordLane(
+            settings, [SilenceEnds(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()]
+        )
         self._subjects = settings.subjects
         self._read = 0
         self._performed = 0
 
     @classmethod
-    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Instance:
+    async def open(cls, settings: Settings, connection: Connection, bus: Client) -> Self:
         await _set_now(connection, START)
         return cls(settings, connection, bus, await begin_term(connection, "test"))
 
@@ -73,21 +81,49 @@ class Instance:
         given = {"ts": self.clock.now(), "origin": "external", "type": type, **fields}
         return await append_events(self.connection, [NewEvent(**given)])
 
-    async def alarm(self, rule: str = "hot", owner: str = "plant-7") -> UUID:
-        """Open an alarm."""
+    async def alarm(self, rule: str = "hot", owner: str = "plant-7", **labels: str) -> UUID:
+        """Open an alarm, and process what follows from it."""
+        alarm_id = await self.open_alarm(rule, owner, **labels)
+        await self.drain()
+        return alarm_id
+
+    async def open_alarm(self, rule: str = "hot", owner: str = "plant-7", **labels: str) -> UUID:
+        """Open an alarm without processing it."""
         alarm_id = uuid4()
+        payload = {"message": "too hot", "value": 71.5, **({"labels": labels} if labels else {})}
         await self.connection.execute(
             "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, payload, correlation_id)"
             " values (%s, %s, %s, 'open', 4, tocsin.instant(), %s, %s)",
-            (alarm_id, rule, owner, Jsonb({"message": "too hot", "value": 71.5}), alarm_id),
+            (alarm_id, rule, owner, Jsonb(payload), alarm_id),
         )
-        await self.event(
-            "alarm-opened", origin="derived", alarm_id=alarm_id, rule=rule, owner=owner, severity=4
+        await self.append(
+            "alarm-opened",
+            origin="derived",
+            alarm_id=alarm_id,
+            rule=rule,
+            owner=owner,
+            severity=4,
+            payload=payload,
         )
         return alarm_id
 
+    async def snooze(self, alarm_id: UUID, duration: str) -> None:
+        actor = Actor("ann", "test", self.clock.now())
+        row = await find_alarm(self.connection, str(alarm_id))
+        await snooze(self.connection, row, actor, actor.now + parse_duration(duration))
+        await self.drain()
+
+    async def silence(self, matcher: str, duration: str) -> None:
+        now = self.clock.now()
+        silence = NewSilence(matcher, now, now + parse_duration(duration), "a test", "ann")
+        await add_silence(self.connection, silence, Actor("ann", "test", now))
+        await self.drain()
+
     async def resolve(self, alarm_id: UUID) -> None:
-        await self.connection.execute("update tocsin.alarm set state = 'resolved' where id = %s", (alarm_id,))
+        await self.connection.execute(
+            "update tocsin.alarm set state = 'resolved', resolved_at = tocsin.instant() where id = %s",
+            (alarm_id,),
+        )
         await self.event("alarm-resolved", origin="derived", alarm_id=alarm_id, rule="hot", owner="plant-7")
 
     async def acknowledge(self, alarm_id: UUID) -> None:

@@ -155,3 +155,9 @@ def test_a_deferred_alarm_is_notified_at_eight() -> None:
     night = datetime(2026, 7, 6, 23, 0, tzinfo=UTC)
     run = simulation("business-hours", "notify-in-morning", start=night).pass_time("1d")
     assert run.history == ["0s night waiting", "8h night completed", "8h notify completed"]
+
+
+def test_an_alarm_of_a_friday_night_is_notified_on_monday() -> None:
+    friday = datetime(2026, 7, 3, 23, 0, tzinfo=UTC)
+    run = simulation("business-hours", "notify-in-morning", start=friday).pass_time("4d")
+    assert run.history == ["0s night waiting", "2d8h night completed", "2d8h notify completed"]

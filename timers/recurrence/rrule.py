@@ -148,7 +148,7 @@ def canonical_rule(
     rule = parse_rule(text)
     start = _whole_seconds(dtstart, "dtstart") if dtstart is not None else None
     if start is None:
-        start = to_wall(anchor or EPOCH, tz).replace(microsecond=0)
+        start = _start_of(rule, to_wall(anchor or EPOCH, tz))
     spec: dict[str, object] = {
         "rrule": str(_without_count(text, rule, start, tz, dst_fold)),
         "dtstart": start.isoformat(),
@@ -159,6 +159,22 @@ def canonical_rule(
         if texts:
             spec[name] = sorted({_whole_seconds(date, name).isoformat() for date in texts})
     return spec
+
+
+def _start_of(rule: RRule, created: datetime) -> datetime:
+    """The start of a rule without DTSTART: times that the rule leaves out are zero.
+
+    So `BYHOUR=8` fires at 08:00:00, whenever the schedule was created. A rule on elapsed time counts
+    from its creation, as `every` does.
+    """
+    if rule.runs_on_elapsed_time():
+        return created.replace(microsecond=0)
+    if rule.freq == "SECONDLY":
+        return created.replace(microsecond=0)
+    if rule.freq == "MINUTELY":
+        return created.replace(second=0, microsecond=0)
+    hour = created.hour if rule.freq == "HOURLY" else 0
+    return created.replace(hour=hour, minute=0, second=0, microsecond=0)
 
 
 def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> OccurrenceSource:

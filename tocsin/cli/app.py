@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli import emit, health, metrics, migrate, prune, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
-from tocsin.cli.alarms import ack, alarms, resolve, snooze
+from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
@@ -57,6 +57,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
     },
     "Look": {
         "alarms": alarms.alarms,
+        "notifications": notifications.notifications,
         "series": series.series,
         "health": health.health,
         "schedules": schedules.schedules,

@@ -27,12 +27,28 @@ Tz = Annotated[str, typer.Option("--tz", help="IANA timezone of wall times, such
 
 
 def instant_option(text: str, option: str) -> datetime:
-    """The instant in `text`. It needs an offset: a wall time is another instant on another host."""
+    """The instant in `text`: an ISO text, a Unix timestamp, or a phrase, which is read in UTC.
+
+    An ISO text needs an offset: a wall time is another instant on another host.
+    """
+    from clock.time_source import wall_now
+    from timers.natural_time import parse_unix, parse_when
     from timers.recurrence.once import parse_iso
 
+    unix = parse_unix(text)
+    if unix is not None:
+        return unix
     parsed = parse_iso(text)
+    if parsed is None:
+        try:
+            return parse_when(text, now=wall_now(), tz="UTC")
+        except InvalidInput:
+            pass
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidInput(f"{option} {text!r} is not an instant", remedy="write it as 2026-03-07T00:00Z")
+        raise InvalidInput(
+            f"{option} {text!r} is not an instant",
+            remedy="write it as 2026-03-07T00:00Z, as a unix timestamp, or as 'tomorrow at 9am'",
+        )
     return parsed
 
 

@@ -10,9 +10,9 @@ Why on the service's connection: a process may die between a commit there and a 
 server. One transaction leaves no such moment.
 
 Entry points: `consume` calls a handler for each record, with an `Inbox` (Postgres) or a `KvMark`
-(NATS) as the mark store. `Producer` sends datapoints and external events. `schedule_once` and
-`schedule_cancel` schedule, `report_completed` and `report_failed` answer a dispatched step, and
-`replay` reads old records again.
+(NATS) as the mark store. `Producer` sends datapoints and external events. `schedule_once`,
+`schedule_recurring`, `schedule_move` and `schedule_cancel` schedule, `report_completed` and
+`report_failed` answer a dispatched step, and `replay` reads old records again.
 
 On failure: `Refused` and `InvalidInput` leave an open transaction as it was, still usable.
 
@@ -40,7 +40,9 @@ from tocsin.client.schedules import (
     list_schedules,
     schedule_cancel,
     schedule_cancel_all,
+    schedule_move,
     schedule_once,
+    schedule_recurring,
 )
 from tocsin.client.select import CalculatedDatapoints, Events, Records, Steps, Tombstones
 from tocsin.core.errors import InvalidInput, Refused, TocsinError, Unreachable
@@ -82,6 +84,8 @@ __all__ = [
     "report_failed",
     "schedule_cancel",
     "schedule_cancel_all",
+    "schedule_move",
     "schedule_once",
+    "schedule_recurring",
     "send",
 ]

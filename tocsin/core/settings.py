@@ -8,6 +8,7 @@ out by a service that misbehaves an hour later. The unit is part of the name (`_
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import unquote
@@ -55,6 +56,12 @@ def _listen_address(text: str) -> str:
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return text
+
+
+def _console_url(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s<>\"|]{1,500}", text):
+        raise ValueError("write an address such as https://tocsin.example.com")
+    return text.rstrip("/")
 
 
 class Settings(BaseSettings):
@@ -207,6 +214,10 @@ class Settings(BaseSettings):
         description="Seconds that `ts` may lie after the arrival. Later datapoints are rejected.",
     )
 
+    console_url: Annotated[str, AfterValidator(_console_url)] = Field(
+        default="",
+        description="Address of the console. Messages about alarms link to it; without it they have no link.",
+    )
     severities: str = Field(
         default="info,warning,average,high,critical,disaster",
         description="Severity levels from the lowest. Add new levels at the end: records store the number.",
@@ -222,8 +233,8 @@ class Settings(BaseSettings):
 
     @property
     def secret_variables(self) -> Mapping[str, str]:
-        """Values of secrets by their variables, also of those that have left the environment."""
-        return {**_secrets_of_environment(), **self._secret_variables}
+        """Values of secrets by their variables, as the environment had them when this was created."""
+        return self._secret_variables
 
     @property
     def credentials_dir(self) -> str:

@@ -9,19 +9,28 @@ Every process serves the same values for one instance: aggregate with `max`, nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from cdc.log_reader import LogReader
 from cdc.report import PublisherReport, read_report
+from rules.alarms.notifications import STATES as NOTIFICATION_STATES
 from rules.lanes.status import PartitionStatus, count_recent_gaps, list_lanes, list_workers
 from rules.runbook.states import ACTIVE, DEAD
+from rules.suppression import SUPPRESSION_KINDS, Suppression
+from rules.suppression.reader import Suppressions
+from rules.suppression.silence_store import read_silences
 from schemas.values.severities import level_name, severities
+from timers.working_set import database_now
 from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 from tocsin.core.metrics import Metrics
 
 # (kind, lane): the lanes whose watermarks hold timers of a kind. Watchdogs are about series (data
 # lane). Sustains are about series or events (data or record lane).
 _KINDS_HELD_BY_LANE = (("watchdog", "data"), ("for-sustain", "data"), ("for-sustain", "record"))
+
+
+_MAX_MATCHED = 10_000
 
 
 class DatabaseMetrics:
@@ -98,10 +107,25 @@ class DatabaseMetrics:
         )
         self.workers = metrics.gauge("tocsin_workers", "live workers")
         self.alarms = metrics.gauge("tocsin_alarms_open", "open alarms; at most 100,000", "severity")
+        self.suppressed = metrics.gauge(
+            "tocsin_alarms_suppressed", "open alarms that notify no one; of at most 10,000 alarms", "by"
+        )
+        self.silences = metrics.gauge("tocsin_silences_active", "silences in force, with maintenance windows")
         self.actions = metrics.gauge(
             "tocsin_actions",
             "runs that are active, and dead runs that were not retried; at most 100,000",
             "state",
+        )
+        self.notifications = metrics.gauge(
+            "tocsin_notifications",
+            "notifications of open alarms, and those that were given up (failed); at most 100,000",
+            "state",
+        )
+        self.failing = metrics.gauge(
+            "tocsin_notifications_failing", "notifications whose last delivery failed; they are retried"
+        )
+        self.failing_s = metrics.gauge(
+            "tocsin_notifications_failing_seconds", "how long the oldest of them has failed"
         )
         self.stale = metrics.gauge("tocsin_series_stale", "stale series; at most 100,000")
 
@@ -147,6 +171,19 @@ class DatabaseMetrics:
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 
+    def set_notifications(self, rows: Sequence[tuple[str, int, float]]) -> None:
+        counts = {state: count for state, count, _ in rows}
+        for state in NOTIFICATION_STATES:
+            self.notifications.set(counts.get(state, 0), state)
+        self.failing.set(counts.get("failing", 0))
+        self.failing_s.set(max((float(waited_s) for _, _, waited_s in rows), default=0.0))
+
+    def set_suppressed(self, suppressions: Iterable[Suppression], silences: int) -> None:
+        counts = Counter(suppression.kind for suppression in suppressions)
+        for kind in SUPPRESSION_KINDS:
+            self.suppressed.set(counts[kind], kind)
+        self.silences.set(silences)
+
 
 async def set_session_timeout(connection: Connection) -> None:
     """Bound the time of each statement, so that reading metrics never keeps the server busy for long."""
@@ -170,7 +207,14 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")
     stale = await fetch_value(connection, "tocsin.metrics/count_stale")
     metrics.set_counts(dict(alarms), dict(actions), stale)
+    metrics.set_notifications(await fetch_all(connection, "tocsin.metrics/count_notifications"))
+    await _read_suppressions(connection, metrics)
     return metrics.metrics
+
+
+async def _read_suppressions(connection: Connection, metrics: DatabaseMetrics) -> None:
+    suppressions = await Suppressions().of_open(connection, await database_now(connection), _MAX_MATCHED)
+    metrics.set_suppressed(suppressions.values(), len(await read_silences(connection)))
 
 
 async def _read_log(

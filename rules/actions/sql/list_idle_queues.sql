@@ -5,4 +5,4 @@ from tocsin.action q
 where q.state = 'queued'
   and not exists (
       select 1 from tocsin.action a
-      where a.action_rule = q.action_rule and a.group_key = q.group_key and a.state in ('gathering', 'running'))
+      where a.action_rule = q.action_rule and a.group_key = q.group_key and a.state = 'running')

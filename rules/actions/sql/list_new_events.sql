@@ -1,14 +1,7 @@
--- Events after one seq and up to another, newest first, and how many there are of each type among
--- the newest 10,000. Locks nothing. Index: event's key.
-with newest as (
-    select e.*
-    from tocsin.event e
-    where e.seq > %(after_seq)s and e.seq <= %(until_seq)s and e.type <> 'rules-applied'
-    order by e.seq desc
-    limit 10000
-)
-select n.seq, n.id, n.ts, n.recorded_at, n.origin, n.type, n.schedule, n.rule, n.action, n.owner, n.severity,
-       n.correlation_id, n.payload, count(*) over () as count
-from newest n
-order by n.seq desc
+-- Events after one seq and up to another, newest first. Locks nothing. Index: event's key.
+select e.seq, e.id, e.ts, e.recorded_at, e.origin, e.type, e.schedule, e.rule, e.action, e.owner, e.severity,
+       e.correlation_id, e.payload
+from tocsin.event e
+where e.seq > %(after_seq)s and e.seq <= %(until_seq)s and e.type <> 'rules-applied'
+order by e.seq desc
 limit %(limit)s

@@ -5,7 +5,7 @@ with turns as (
     from unnest(%(rules)s::text[], %(groups)s::text[]) as item (action_rule, group_key)
     where not exists (
         select 1 from tocsin.action a
-        where a.action_rule = item.action_rule and a.group_key = item.group_key and a.state in ('gathering', 'running'))
+        where a.action_rule = item.action_rule and a.group_key = item.group_key and a.state = 'running')
 ),
 next as (
     select picked.id

@@ -23,6 +23,7 @@ from rules.actions.steps.due_step import DueStep
 from rules.actions.steps.emit import perform_emit
 from rules.actions.steps.flow import perform_branch, perform_parallel
 from rules.actions.steps.log import perform_log
+from rules.actions.steps.notify import perform_notify
 from rules.actions.steps.probe import perform_probe
 from rules.actions.steps.publish import perform_dispatch, perform_publish
 from rules.actions.steps.record import perform_record
@@ -47,6 +48,7 @@ REMOTE: Mapping[str, Callable[[DueStep, StepContext], Awaitable[Outcome]]] = {
     "email": perform_delivery,
     "apprise": perform_delivery,
     "wait": perform_wait,
+    "notify": perform_notify,
 }
 
 

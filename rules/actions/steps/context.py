@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from rules.delivery.egress import Egress
 from rules.delivery.secret_store import SecretStore
 from rules.delivery.secrets import Secrets
+from rules.suppression.reader import Suppressions
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
@@ -34,6 +35,7 @@ class StepContext:
     nats: Client
     open_session: OpenSession
     egress: Egress
+    suppressions: Suppressions = field(default_factory=Suppressions)
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""
 

@@ -8,42 +8,60 @@ sent one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import structlog
+
 from rules.actions.channels import read_channel
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.messages import message_of
+from rules.delivery.alarm_facts import MessageView
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.runbook import Completed, Failed, Outcome
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.runbook.deliveries import ChannelStep
 from schemas.documents.targets import Target
+from tocsin.core.settings import Settings
+
+_log = structlog.get_logger()
 
 
 async def perform_delivery(step: DueStep, context: StepContext) -> Outcome:
     """`webhook`, `slack`, `email` or `apprise`: the step has its own target."""
     # The key of the step is its kind.
     target = getattr(step.document, step.kind)
-    return await _send(step, context, target, message_of(step, target))
+    view = MessageView(console_url=context.settings.console_url)
+    return await _send(step, context, target, message_of(step, target, view))
 
 
 async def perform_channel(step: DueStep, context: StepContext) -> Outcome:
     document = step.document.channel
     assert isinstance(document, ChannelStep)
-    return await send_through_channel(step, context, document.name, message_of(step, document))
+    return await send_through_channel(
+        step, context, document.name, lambda view: message_of(step, document, view)
+    )
 
 
-async def send_through_channel(step: DueStep, context: StepContext, name: str, message: Message) -> Outcome:
+async def send_through_channel(
+    step: DueStep, context: StepContext, name: str, build: Callable[[MessageView], Message]
+) -> Outcome:
     """Send a message through a channel as it is configured now. Steps `channel` and `digest` use it."""
     async with context.open_session() as connection:
         channel = await read_channel(connection, name)
     not_sent = outcome_if_disabled(channel)
     if not_sent is not None:
         return not_sent
+    message = build(view_of(channel, context.settings))
     outcome = await _send(step, context, channel.target, message, name)
     if isinstance(outcome, Completed):
         return Completed({"channel": name, **outcome.answer})
     return outcome
+
+
+def view_of(channel: ChannelDocument, settings: Settings) -> MessageView:
+    return MessageView(tz=channel.tz, console_url=settings.console_url)
 
 
 def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
@@ -65,7 +83,10 @@ async def _send(
         secrets=context.secrets(channel),
     )
     text = delivery.text[:MAX_TEXT_LENGTH]
+    problem = {"template_problem": message.problem[:MAX_TEXT_LENGTH]} if message.problem else {}
+    if problem:
+        _log.warning("default text sent", action=step.run.name, id=step.run.id, error=message.problem)
     if delivery.state == "delivered":
-        return Completed({**delivery.result, "text": text, "sent": True})
+        return Completed({**delivery.result, "text": text, "sent": True, **problem})
     is_permanent = delivery.state == "permanent"
     return Failed(text, permanent=is_permanent, answer=delivery.result, retry_after=delivery.retry_after)

@@ -12,6 +12,14 @@ from rules.actions.run import ActionRun, RunFacts
 from rules.lanes.lineage import LINEAGE_HEADER, lineage_text
 from rules.runbook import Node
 from schemas.documents.runbook import StepDocument
+from schemas.values.severities import level_name
+
+
+def named_severity(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts with the name of their severity; it is empty if they have none."""
+    severity = facts["severity"]
+    return {**facts, "severity": level_name(severity) if severity else ""}
+
 
 MAX_TEXT_LENGTH = 4_000
 """Longest text that the record log keeps of a step's result. The sent text itself is not cut."""
@@ -51,12 +59,14 @@ class DueStep:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """The values that templates may use, by name."""
+        """The values that templates may use, by name. A severity is the name of its level: conditions
+        compare numbers, people read names."""
         return {
-            **self.facts.event,
-            "alarm": self.facts.alarm,
+            **named_severity(self.facts.event),
+            "alarm": named_severity(self.facts.alarm),
+            "alarms": [named_severity(alarm) for alarm in self.facts.alarms],
             "answers": self.run.answers,
-            "events": list(self.facts.events),
+            "events": [named_severity(event) for event in self.facts.events],
             "now": self.run.read_at,
         }
 

@@ -1,6 +1,8 @@
--- Active runs of some rules, oldest first. Locks nothing: lock_active_runs reads them again and the
--- caller compares. Index: action_active.
-select action_rule, group_key, id, state
-from tocsin.action
-where action_rule = any(%(rules)s) and state in ('gathering', 'queued', 'running')
-order by event_seq, id
+-- Active runs of some rules and groups, oldest first; of a rule that allows overlaps only those that
+-- gather. Locks nothing: lock_active_runs reads them again and the caller compares. Index:
+-- action_active.
+select a.action_rule, a.group_key, a.id, a.state
+from unnest(%(rules)s::text[], %(groups)s::text[], %(begun)s::boolean[]) as item (action_rule, group_key, begun)
+join tocsin.action a on a.action_rule = item.action_rule and a.group_key = item.group_key
+where a.state in ('gathering', 'queued', 'running') and (item.begun or a.state = 'gathering')
+order by a.event_seq, a.id

@@ -10,18 +10,29 @@ database, does not show which schedules exist.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from rules.documents.load.check_series import series_problems
+from rules.documents.load.check_names import event_names, name_problems
+from rules.documents.load.check_series import kept_documents, series_problems
 from rules.documents.load.check_steps import runbook_problems
 from rules.documents.load.check_suppression import suppression_problems
 from rules.documents.load.check_templates import template_problems
+from rules.documents.load.check_waits import wait_problems
+from rules.documents.load.lint import lint
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.recurrences import ScheduleInvalid, recurrence_of
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.language.cel import ExpressionInvalid, compile_event_condition
-from schemas.documents import ActionDocument, ActionRuleDocument, ScheduleDocument
+from schemas.documents import ActionDocument, ActionRuleDocument, ChannelDocument, ScheduleDocument
+from timers.recurrence.zones import zone
+from tocsin.core.errors import InvalidInput
+
+
+class CheckResult(NamedTuple):
+    problems: list[RuleProblem]
+    warnings: list[RuleProblem]
 
 
 def check_all(
@@ -29,7 +40,8 @@ def check_all(
     known: Mapping[str, frozenset[str]],
     applied: Sequence[BaseModel],
     anchor: datetime | None,
-) -> list[RuleProblem]:
+) -> CheckResult:
+    """Warnings are searched only in documents without problems."""
     names = {kind: set(of_kind) for kind, of_kind in known.items()}
     for kind, name in read.declared:
         names.setdefault(kind, set()).add(name)
@@ -47,9 +59,24 @@ def check_all(
             problems += _recurrence_problems(document, document.model, anchor)
         elif isinstance(document.model, ActionRuleDocument):
             problems += _condition_problems(document, document.model, schedules)
+        elif isinstance(document.model, ChannelDocument):
+            problems += _timezone_problems(document, document.model.tz)
         elif isinstance(document.model, ActionDocument):
             problems += runbook_problems(document, document.model, channels)
-    return problems
+    problems += wait_problems(read.documents, applied)
+    if problems or read.invalid:
+        return CheckResult(problems, [])
+    models = [*kept_documents(read, applied), *(document.model for document in read.documents)]
+    events = event_names(models, names)
+    problems += (problem for document in read.documents for problem in name_problems(document, events))
+    return CheckResult(problems, [] if problems else list(lint(read.documents, models, events, anchor)))
+
+
+def _timezone_problems(document: SourceDocument, tz: str) -> Iterable[RuleProblem]:
+    try:
+        zone(tz)
+    except InvalidInput as error:
+        yield document.problem(document.body.at(("tz",)), f"{document.title}: {error}")
 
 
 def _duplicate_problems(documents: Sequence[SourceDocument]) -> Iterable[RuleProblem]:
@@ -73,6 +100,9 @@ def _reference_problems(document: SourceDocument, actions: set[str]) -> Iterable
 def _recurrence_problems(
     document: SourceDocument, schedule: ScheduleDocument, anchor: datetime | None
 ) -> Iterable[RuleProblem]:
+    if schedule.retry is not None and schedule.action is None:
+        message = f"{document.title} has 'retry', which is for the steps of its action: add 'action'"
+        yield document.problem(document.body.key_at(("retry",)), message)
     try:
         recurrence_of(schedule, anchor=anchor, hash_id=schedule.name)
     except ScheduleInvalid as error:

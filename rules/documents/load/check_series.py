@@ -3,9 +3,6 @@
 Guarantee: the conditions of an event_rule that passes are valid for the declared types of its
 series. The channels and types that documents refer to exist, no two types claim the same key, and a
 rule that waits for missing data has a series that is watched.
-
-Whether a series is watched is checked only if some types are known: a file of rules alone, checked
-without its database, does not show which types exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +14,14 @@ from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.engine import Rule, RuleInvalid, TypeIndex
-from schemas.documents import DOCUMENT_KINDS, DatapointTypeDocument, EventRuleDocument, SystemDocument
+from schemas.documents import (
+    DOCUMENT_KINDS,
+    ActionRuleDocument,
+    ChannelDocument,
+    DatapointTypeDocument,
+    EventRuleDocument,
+    SystemDocument,
+)
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.key_pattern import overlap
 
@@ -34,11 +38,7 @@ class _SeriesContext(NamedTuple):
 
 def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseModel]) -> Iterable[RuleProblem]:
     new_types = [document for document in read.documents if isinstance(document.model, DatapointTypeDocument)]
-    kept = [
-        model
-        for model in applied
-        if (_KIND_OF_MODEL.get(type(model)), getattr(model, "name", "")) not in read.declared
-    ]
+    kept = kept_documents(read, applied)
     kept_types = [model for model in kept if isinstance(model, DatapointTypeDocument)]
     types = TypeIndex([*kept_types, *(_type(document) for document in new_types)])
     context = _SeriesContext(names, types, not read.is_cut_short)
@@ -48,11 +48,14 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
         model = document.model
         if isinstance(model, EventRuleDocument):
             yield from _rule_problems(document, model, context)
-        if isinstance(model, EventRuleDocument | DatapointTypeDocument):
+        if isinstance(model, EventRuleDocument | DatapointTypeDocument | ActionRuleDocument):
             channels: list[tuple[Path, str]] = [
                 (("notify", index), name) for index, name in enumerate(model.notify)
             ]
             yield from _reference_problems(document, "channel", channels, context)
+        if isinstance(model, ChannelDocument) and model.fallback is not None:
+            yield from _reference_problems(document, "channel", [(("fallback",), model.fallback)], context)
+            yield from _fallback_problems(document, model.fallback, read, kept)
         if isinstance(model, SystemDocument):
             member_types: list[tuple[Path, str]] = [
                 (("members", index, "type"), member.type)
@@ -60,6 +63,28 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
                 if member.type
             ]
             yield from _reference_problems(document, "datapoint_type", member_types, context)
+
+
+def kept_documents(read: ReadDocuments, applied: Sequence[BaseModel]) -> list[BaseModel]:
+    """The applied documents that are not in the files."""
+    return [
+        model
+        for model in applied
+        if (_KIND_OF_MODEL.get(type(model)), getattr(model, "name", "")) not in read.declared
+    ]
+
+
+def _fallback_problems(
+    document: SourceDocument, fallback: str, read: ReadDocuments, kept: Sequence[BaseModel]
+) -> Iterable[RuleProblem]:
+    """A fallback has no fallback of its own: a failure would send a message on and on."""
+    models = [*kept, *(other.model for other in read.documents)]
+    for model in models:
+        if isinstance(model, ChannelDocument) and model.name == fallback and model.fallback is not None:
+            message = (
+                f"{document.title} has the fallback '{fallback}', which has a fallback itself: remove one"
+            )
+            yield document.problem(document.body.at(("fallback",)), message)
 
 
 def _broken_rule_problems(
@@ -124,7 +149,7 @@ def _unwatched_problems(
     document: SourceDocument, rule: Rule, key: str, context: _SeriesContext
 ) -> Iterable[RuleProblem]:
     pattern, types = rule.document.datapoint, context.types
-    if pattern is None or not context.is_complete or not types.types or types.is_watched(pattern):
+    if pattern is None or not context.is_complete or types.is_watched(pattern):
         return
     message = (
         f"'{key}' of {document.title} waits for missing data, and no datapoint_type with 'interval' or 'heartbeat' "

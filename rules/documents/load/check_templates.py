@@ -4,7 +4,7 @@ Guarantee: every text that the schema marks as a template is checked, at any dep
 and a problem has the line and column of the exact character in the file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any, get_args
 
@@ -14,7 +14,10 @@ from rules.documents.load.problems import RuleProblem
 from rules.documents.load.source import SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.language.templates import check_template, fixed_part
+from schemas.documents.action import ActionDocument
+from schemas.documents.runbook import walk
 from schemas.documents.runbook.subject import check_subject
+from schemas.fields import ALARM_FIELDS
 from schemas.values.template_text import TemplateMark
 from tocsin.core.errors import InvalidInput
 
@@ -22,10 +25,23 @@ from tocsin.core.errors import InvalidInput
 def template_problems(document: SourceDocument) -> Iterator[RuleProblem]:
     for path, mark, source in _templates(document.model):
         scalars = [name for name in mark.names if name not in mark.with_parts]
-        problems = check_template(source, mark.names, scalars=scalars, part=mark.part)
+        members = _members(document.model, path) if "alarm" in mark.names else {}
+        problems = check_template(source, mark.names, scalars=scalars, members=members, part=mark.part)
         yield from document.problems_inside(path, problems)
         if mark.part == "subject" and not problems:
             yield from _subject_problems(document, path, source)
+
+
+def _members(model: BaseModel, path: Path) -> dict[str, Collection[str]]:
+    """The parts of `alarm` and `answers` in a template of an action. Later steps have no answers yet."""
+    members: dict[str, Collection[str]] = {"alarm": ALARM_FIELDS}
+    if not isinstance(model, ActionDocument):
+        return members
+    steps = list(walk(model.steps or ()))
+    inside = [index for index, (place, _) in enumerate(steps) if path[: len(place)] == place]
+    # Outside of `steps`, such as in `finally`, all of them have ended.
+    before = steps[: max(inside)] if inside else steps
+    return {**members, "answers": [step.name for _, step in before if step.name is not None]}
 
 
 def _subject_problems(document: SourceDocument, path: Path, source: str) -> Iterator[RuleProblem]:

@@ -4,9 +4,9 @@ Guarantee: `load_files` returns documents that can be applied, or raises `RulesI
 problem of every file.
 
 A file may refer to an action or a schedule that was applied earlier: `known` has these names by
-kind. Without it, everything that is referred to must be among the files. `applied` has the
-datapoint_types that define the values of series, and the event_rules that a new type must not
-break.
+kind. Without it, everything that is referred to must be among the files. `applied` has the documents
+that are in force: datapoint_types that define the values of series, event_rules that a new type must
+not break, action_rules that react to alarms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,6 +39,8 @@ class Document:
 @dataclass(frozen=True, slots=True)
 class LoadedDocuments:
     documents: tuple[Document, ...]
+    warnings: tuple[RuleProblem, ...] = ()
+    """What was probably not meant. Documents with warnings can be applied."""
 
     def of_kind(self, kind: str) -> tuple[Document, ...]:
         return tuple(document for document in self.documents if document.kind == kind)
@@ -83,11 +85,17 @@ def _load(
         read_source(source, read)
     problems += read.problems
     # Valid documents are checked even if others are invalid: one run shows all problems.
-    problems += check_all(read, known, applied, anchor)
+    checked = check_all(read, known, applied, anchor)
+    problems += checked.problems
+    order = {source.name: index for index, source in enumerate(sources)}
+
+    def position(problem: RuleProblem) -> tuple[object, ...]:
+        return order.get(problem.file, -1), problem[1:]
+
     if problems:
-        order = {source.name: index for index, source in enumerate(sources)}
-        raise RulesInvalid(sorted(problems, key=lambda problem: (order.get(problem.file, -1), problem[1:])))
-    return LoadedDocuments(tuple(_document(document) for document in read.documents))
+        raise RulesInvalid(sorted(problems, key=position))
+    warnings = tuple(sorted(checked.warnings, key=position))
+    return LoadedDocuments(tuple(_document(document) for document in read.documents), warnings)
 
 
 def _document(source: SourceDocument) -> Document:

@@ -19,6 +19,9 @@ class RuleProblem(NamedTuple):
     column: int
     message: str
 
+    def as_warning(self) -> "RuleProblem":
+        return self._replace(message=f"warning: {self.message}")
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
@@ -33,6 +36,10 @@ class RulesInvalid(TocsinError):
 
 def unknown_name(kind: str, name: str, title: str, known: Collection[str]) -> str:
     """The message about a name that a document refers to and that no document of the kind has."""
+    return f"unknown {kind} '{name}' in {title}, {near_name(kind, name, known)}"
+
+
+def near_name(kind: str, name: str, known: Collection[str]) -> str:
+    """The hint about an unknown name."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"
-    return f"unknown {kind} '{name}' in {title}, {hint}"
+    return f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"

@@ -8,17 +8,20 @@ lost).
 On failure: `ScheduleInvalid`, which names the key of the document with the error.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from schemas.documents import ScheduleDocument
 from schemas.documents.recurrence_keys import RECURRENCE_KEYS, RecurrenceDocument
 from schemas.values.duration import format_duration
+from timers.natural_time import parse_when
 from timers.recurrence import Recurrence, parse
 from timers.recurrence.once import parse_iso
 from timers.recurrence.wall_time import resolve
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
+
+_ANY_INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ScheduleInvalid(InvalidInput):
@@ -34,6 +37,8 @@ def recurrence_of(schedule: RecurrenceDocument, *, anchor: datetime | None, hash
         zone(schedule.tz)
     except InvalidInput as error:
         raise ScheduleInvalid("tz", str(error)) from None
+    for key in ("at", "starts_at", "ends_at"):
+        _refuse_phrase(key, getattr(schedule, key), schedule.tz)
     arguments = recurrence_arguments(schedule)
     try:
         recurrence = parse(**arguments, anchor=anchor, hash_id=hash_id)
@@ -60,6 +65,22 @@ def recurrence_arguments(schedule: RecurrenceDocument) -> dict[str, Any]:
         "starts_at": _bound(schedule, "starts_at"),
         "ends_at": _bound(schedule, "ends_at"),
     }
+
+
+def _refuse_phrase(key: str, text: str | None, tz: str) -> None:
+    """Reject a time such as "tomorrow at 9am", whose meaning depends on when the file is read."""
+    if text is None or parse_iso(text) is not None:
+        return
+    try:
+        parse_when(text, now=_ANY_INSTANT, tz=tz)
+    except InvalidInput:
+        # Not a time at all: the caller says so.
+        return
+    raise ScheduleInvalid(
+        key,
+        f"{key} {text!r} depends on when it is read, and a rule file must always mean the same: write the instant "
+        f"that `tocsin parse-time {text!r} --tz {tz}` prints",
+    )
 
 
 def _bound(schedule: RecurrenceDocument, key: str) -> datetime | None:

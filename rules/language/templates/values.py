@@ -1,7 +1,7 @@
 """Text forms of values in templates: texts are unchanged, everything else is JSON.
 
 Guarantee: the same value gives the same text everywhere. Instants are UTC in ISO 8601 with `Z`,
-durations are written as in rules (`1h30m`), lists and mappings are JSON.
+durations are written as in rules (`1h30m`), whole numbers without `.0`, lists and mappings are JSON.
 """
 
 import json
@@ -13,6 +13,7 @@ from jinja2 import Undefined
 
 from rules.language.templates.budget import bounded_length, spend
 from schemas.values.duration import format_duration
+from schemas.values.plain_number import plain
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
@@ -41,7 +42,7 @@ def as_json(value: object) -> object:
     if isinstance(value, str):
         return str(value)
     if value is None or isinstance(value, int | float):
-        return value
+        return plain(value)
     raise InvalidInput(f"a {type(value).__name__} cannot be written")
 
 

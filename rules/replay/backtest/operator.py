@@ -159,7 +159,7 @@ def apply_operator_event(alarms: AlarmStore, record: AlarmRecord, event: Recorde
     """Acknowledge, snooze or unsnooze an alarm, as an operator did."""
     who = str(event.payload.get("who", ""))
     if event.type == event_type("acknowledged"):
-        alarms.acknowledge(record, who)
+        alarms.acknowledge(record, who, event.recorded_at)
     else:
         record.correlation_id = event.correlation_id
         alarms.snooze(record, _snoozed_until(event), who)

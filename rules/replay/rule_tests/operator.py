@@ -44,7 +44,7 @@ class SimulatedOperator:
 
     def acknowledge(self, rule: str, owner: str, who: str) -> None:
         for record in self._open_alarms(rule, owner):
-            if self._alarms.acknowledge(record, who):
+            if self._alarms.acknowledge(record, who, self._now()):
                 self._append_event(acknowledged_event(record.ref, self._now(), who=who, via=_VIA))
 
     def snooze(self, rule: str, owner: str, who: str, lasts: timedelta) -> None:

@@ -12,9 +12,12 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from rules.actions.hold import snoozes_of
+from rules.actions.steps.digest_results import DigestMaterial, digest_period
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
+from rules.dispatch.schedule_retries import with_retry
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
@@ -24,15 +27,16 @@ from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.data_lane import ParsedBatch
 from rules.lanes.lane import LaneMessage
 from rules.replay.alarms import AlarmStore, alarm_facts
-from rules.replay.digest_rows import event_rows, open_alarm_rows, stale_rows
+from rules.replay.digest_rows import alarm_rows, dead_run_rows, event_rows, stale_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import Failure, ProbeFinding
 from rules.replay.rule_tests.alarms import SimulatedAlarms
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
-from rules.replay.runs import Facts, Runs, SimulationHooks
+from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
+from rules.replay.simulated_run import Facts
 from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
@@ -67,6 +71,7 @@ class World:
         self._scheduler = Scheduler()
         self._matcher = ActionMatcher(rules)
         self._events: list[Facts] = []
+        self._recurrences: dict[str, Recurrence] = {}
         self._ids: set[UUID] = set()
         self._gaps = gaps
         self._lineages: dict[str, tuple[str, ...]] = {}
@@ -86,13 +91,22 @@ class World:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: len(self._events),
+                events_after=lambda seq: self._events[seq:],
                 record=self._record,
+                suppressions=lambda alarms: snoozes_of(alarms, self.now),
             )
         )
         self._runs.targets.channels = rules.of(ChannelDocument)
+        self._retries = {
+            (schedule.owner, schedule.name): schedule.retry.model_dump(mode="json")
+            for schedule in rules.of(ScheduleDocument).values()
+            if schedule.retry is not None
+        }
         for schedule in rules.of(ScheduleDocument).values():
             if schedule.enabled:
-                self._arm(schedule, recurrence_of(schedule, anchor=start, hash_id=schedule.name), start)
+                recurrence = recurrence_of(schedule, anchor=start, hash_id=schedule.name)
+                self._recurrences[schedule.name] = recurrence
+                self._arm(schedule, recurrence, start)
 
     @property
     def alarms(self) -> AlarmStore:
@@ -217,7 +231,8 @@ class World:
         lineage = self._lineages.get(facts["id"], ())
         self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]), lineage)
         for match in self._matcher.match(facts):
-            self._runs.start(match, facts, facts["alarm_id"], lineage)
+            own = with_retry(match, self._retries.get((facts["owner"], facts["schedule"])))
+            self._runs.start(own, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
@@ -257,9 +272,21 @@ class World:
     def _alarm_facts(self, alarm_id: uuid.UUID | None) -> Facts:
         return alarm_facts(self.alarms.get(alarm_id), self.now)
 
-    def _digest_rows(self, after: int, upto: int) -> Facts:
-        return {
-            "open_alarms": open_alarm_rows(self.alarms),
-            "events": event_rows(self._events, after, upto),
-            "stale_series": stale_rows(self._alarms.stale_series()),
-        }
+    def _digest_rows(self, after: int, upto: int) -> DigestMaterial:
+        event = self._events[upto - 1]
+        recurrence = self._recurrences.get(event["schedule"])
+        next_at = None if recurrence is None else recurrence.next_after(event["ts"])
+        previous_at = self._events[after - 1]["recorded_at"] if after else None
+        since = digest_period(previous_at, next_at, event["recorded_at"])
+        is_first = not after
+        if is_first:
+            after = sum(one["recorded_at"] < since for one in self._events)
+        return DigestMaterial(
+            since=since,
+            until=event["recorded_at"],
+            is_first=is_first,
+            alarms=alarm_rows(self.alarms, since, self.now),
+            events=event_rows(self._events, after, upto),
+            stale_series=stale_rows(self._alarms.stale_series()),
+            dead_runs=dead_run_rows(self.log, since),
+        )

@@ -1,32 +1,43 @@
-"""The `digest` step: lists of open alarms, events and stale series."""
+"""The `digest` step: sums over the alarms of a period, and lists of alarms, events, series and runs."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.strict_model import StrictModel
 from schemas.fields import EVENT_FIELDS, PAYLOAD_FIELD, STEP_NAMES
 from schemas.values.names import Name
 from schemas.values.template_text import MAX_TEMPLATE_LENGTH, TemplateMark
 
-Query = Literal["open_alarms", "events", "stale_series"]
-QUERIES: tuple[Query, ...] = ("open_alarms", "events", "stale_series")
-DIGEST_NAMES = (*QUERIES, "counts")
+Query = Literal["summary", "open_alarms", "events", "stale_series", "undelivered", "dead_runs"]
+QUERIES: tuple[Query, ...] = (
+    *("summary", "open_alarms", "events", "stale_series", "undelivered", "dead_runs"),
+)
+DEFAULT_QUERIES: tuple[Query, ...] = ("summary", "open_alarms", "stale_series", "undelivered", "dead_runs")
+DIGEST_NAMES = (*QUERIES, "noisiest_owners", "period", "counts")
 
 _NAMES = (*EVENT_FIELDS, *STEP_NAMES, *(name for name in DIGEST_NAMES if name not in STEP_NAMES))
-_WITH_PARTS = (PAYLOAD_FIELD, *STEP_NAMES, *QUERIES, "counts")
+_WITH_PARTS = (PAYLOAD_FIELD, *STEP_NAMES, *DIGEST_NAMES)
 _Length = Field(min_length=1, max_length=MAX_TEMPLATE_LENGTH)
 DigestText = Annotated[str, TemplateMark("text", _NAMES, _WITH_PARTS), _Length]
 DigestHtml = Annotated[str, TemplateMark("html", _NAMES, _WITH_PARTS), _Length]
 
 
 class DigestStep(StrictModel):
-    """Lists open alarms, events and stale series, and sends the list or keeps it as an answer."""
+    """Sums up the alarms since the previous digest, and sends the result or keeps it as an answer."""
 
     queries: Annotated[tuple[Query, ...], Field(strict=False, min_length=1)] = Field(
-        QUERIES,
-        description="Lists to read: open alarms, events since the previous run, stale series.",
-        examples=[["open_alarms"]],
+        DEFAULT_QUERIES,
+        description="Parts of the digest: the summary of each rule, open alarms, events, stale series, "
+        "undelivered notifications, dead runs.",
+        examples=[["summary", "open_alarms"]],
+    )
+    where: Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)] | None = Field(
+        None,
+        description="CEL over rule, owner, key, instance, labels, severity, title and type (of an event); only what "
+        "matches is in the digest.",
+        examples=['severity >= high && labels.site == "ams"', 'owner.startsWith("plant-")'],
     )
     limit: Annotated[int, Field(ge=1, le=1_000)] = Field(
         100, description="Largest number of rows of each list; `counts` has the totals.", examples=[100]
@@ -41,7 +52,7 @@ class DigestStep(StrictModel):
     )
     text: DigestText | None = Field(
         None,
-        description="Body as text, over `open_alarms`, `events`, `stale_series`, `counts` and the names of all steps.",
+        description="Body as text, over the parts, `noisiest_owners`, `period`, `counts` and the names of all steps.",
         examples=["{% for alarm in open_alarms %}{{ alarm.rule }} of {{ alarm.owner }}\n{% endfor %}"],
     )
     html: DigestHtml | None = Field(

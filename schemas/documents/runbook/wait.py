@@ -22,6 +22,12 @@ class WaitStep(StrictModel):
         None, description="The next time at which the clocks of `tz` show this.", examples=["08:00"]
     )
     tz: str = Field("UTC", description="IANA timezone of `until`.", examples=["Europe/London"])
+    days: str | None = Field(
+        None,
+        description="Days of the week on which `until` counts, as in a cron expression (default: all).",
+        examples=["MON-FRI", "SAT,SUN"],
+        max_length=40,
+    )
     until_event: str | None = Field(
         None,
         description="CEL condition; the first event that meets it after the step has begun ends the wait.",
@@ -48,6 +54,10 @@ class WaitStep(StrictModel):
             raise document_error(
                 f"has both '{present[0]}' and '{present[1]}': keep one of for, until and until_event",
                 present[1],
+            )
+        if self.days is not None and self.until is None:
+            raise document_error(
+                f"has 'days', which belongs to 'until', and '{present[0]}': remove 'days'", "days"
             )
         if (self.timeout is None) != (self.on_timeout is None):
             raise document_error("has one of 'timeout' and 'on_timeout': give both, or neither")

@@ -48,6 +48,7 @@ def test_check_counts_what_it_read_and_needs_no_server(alone: CommandLine, tmp_p
     assert alone("check", file, "--json").json == {
         "ok": True,
         "documents": {"schedule": 1, "action_rule": 1, "action": 1},
+        "warnings": [],
     }
 
 
@@ -128,3 +129,36 @@ def test_a_backlog_is_reported_in_tenths(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
     assert lines[-1] == "processing overdue staleness checks: 5,000 of 5,000"
+
+
+def test_a_one_shot_in_the_past_is_a_warning_in_a_new_database(tocsin: CommandLine, tmp_path: Path) -> None:
+    past = (
+        "schedule: {name: past, at: '2020-01-01T00:00:00Z'}\n---\nschedule: {name: later, cron: '@daily'}\n"
+    )
+    (tmp_path / "r.yaml").write_text(past)
+    planned = tocsin("plan", "r.yaml")
+    assert "r.yaml:1:28: warning: 'at' of schedule 'past' lies in the past" in planned.err
+    assert "next fires: never" in planned.out
+    applied = tocsin("apply", "r.yaml")
+    assert "lies in the past" in applied.err
+    assert "later" in applied.out
+    assert tocsin("apply", "r.yaml").lines[-1] == "nothing changed"
+    names = [schedule["name"] for schedule in tocsin("schedules", "--json").json]
+    assert names == ["later"]
+
+
+def test_a_schedule_that_moves_into_the_past_ends(tocsin: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("schedule: {name: s, at: '2099-01-01T00:00:00Z'}\n")
+    tocsin("apply", "r.yaml")
+    (tmp_path / "r.yaml").write_text("schedule: {name: s, at: '2020-01-01T00:00:00Z'}\n")
+    tocsin("apply", "r.yaml")
+    (schedule,) = tocsin("schedules", "--json").json
+    assert schedule["status"] == "cancelled"
+
+
+def test_warnings_are_part_of_the_json_of_an_apply(tocsin: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("event_rule: {name: hot, datapoint: t, above: 5}\n")
+    (planned,) = tocsin("plan", "r.yaml", "--json").json["warnings"]
+    (applied,) = tocsin("apply", "r.yaml", "--json").json["warnings"]
+    assert planned == applied
+    assert "reaches no channel" in applied["message"]

@@ -22,7 +22,7 @@ action: {name: say, log: {message: hi}}
 action:
   name: careful
   steps:
-    - {log: {message: "{{ ts | local('UTC', '%F') }} and a text that is long enough to be cut"},
+    - {log: {message: "{{ payload.day }} and a text that is long enough to be cut"},
        on_failure: continue}
     - {log: {message: "first line\\nthe second line"}}
 ---
@@ -140,7 +140,7 @@ def test_the_timeline_shows_failed_steps_runs_and_the_whole_text(run_tests: RunT
     assert "0s       run gathering careful of o" in shown
     assert "30s      run running careful of o" in shown
     assert "30s      step failed careful of o: log: " in shown
-    assert "'%F' is not a format of times" in shown
+    assert "there is no 'payload.day'" in shown
     assert "the second line" in shown
 
 

@@ -57,7 +57,9 @@ def applied(tocsin: CommandLine, hook: Hook, tmp_path: Path) -> CommandLine:
 
 def test_a_test_message_arrives_and_is_marked_as_a_test(applied: CommandLine, hook: Hook) -> None:
     assert applied("channels", "test", "ops").out.startswith("sent: ")
-    assert applied("channels", "test", "ops", "--resolved", "--json").json["state"] == "delivered"
+    assert (
+        applied("channels", "test", "ops", "--transition", "resolved", "--json").json["state"] == "delivered"
+    )
     assert "this is a test of the channel 'ops' by" in hook.bodies[0]["message"]
     assert len(hook.bodies) == 2
     assert hook.bodies[0] != hook.bodies[1]

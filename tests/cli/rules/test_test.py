@@ -42,7 +42,7 @@ def test_a_failure_shows_what_is_missing_and_what_happened(alone: CommandLine, t
     answer = alone("test", str(tests / "t.yaml"), exit_code=1)
     assert answer.lines[0].startswith("FAIL  it opens  (")
     assert answer.lines[1] == "      missing     3m       opened hot"
-    assert answer.lines[2].startswith("      unexpected  2m       opened hot of x: hot: a.b of x is above 5")
+    assert answer.lines[2].startswith("      unexpected  2m       opened hot of x: a.b of x is above 5")
     assert answer.lines[3] == "      what happened:"
     assert answer.lines[-1] == "0 passed, 1 failed"
 

@@ -76,3 +76,63 @@ def test_running_an_unknown_schedule_is_refused(tocsin: CommandLine) -> None:
     assert tocsin("schedule", "run", "nope", "--owner", "x", exit_code=1).err == (
         "tocsin: there is no schedule 'nope' of owner 'x': `tocsin schedules` lists them\n"
     )
+
+
+def test_all_schedules_are_cancelled_after_a_question(tocsin: CommandLine) -> None:
+    for owner in ("a", "b"):
+        _add(tocsin, "one", "--owner", owner)
+    refused = tocsin("schedule", "cancel", "--all", exit_code=1)
+    assert "cancel all schedules, of all owners and of the rule files? [y/N]" in refused.err
+    assert len(tocsin("schedules", "--status", "active", "--json").json) == 2
+    assert tocsin("schedule", "cancel", "--all", "--yes").lines[-1] == "2 cancelled"
+    assert tocsin("schedules", "--status", "active", "--json").json == []
+
+
+def test_a_schedule_is_cancelled_by_its_id(tocsin: CommandLine) -> None:
+    _add(tocsin, "one", "--owner", "a")
+    id = tocsin("schedule", "show", "one", "--owner", "a", "--json").json["id"]
+    assert tocsin("schedule", "cancel", "--id", id, "--json").json["status"] == "cancelled"
+    unknown = "00000000-0000-0000-0000-000000000000"
+    assert (
+        "there is no schedule with the id" in tocsin("schedule", "cancel", "--id", unknown, exit_code=1).err
+    )
+
+
+def test_a_schedule_has_a_title_a_description_and_a_runbook(tocsin: CommandLine) -> None:
+    words = ("--title", "Nightly", "--description", "Backs up", "--runbook-url", "https://wiki.example.com/n")
+    _add(tocsin, "one", *words)
+    shown = tocsin("schedule", "show", "one")
+    assert "  title        Nightly" in shown.lines
+    assert "  runbook url  https://wiki.example.com/n" in shown.lines
+    stored = tocsin("schedule", "show", "one", "--json").json
+    assert (stored["title"], stored["description"]) == ("Nightly", "Backs up")
+    assert (
+        "--runbook-url"
+        in tocsin("schedule", "add", "x", "--every", "1h", "--runbook-url", "wiki", exit_code=1).err
+    )
+
+
+def test_a_retry_needs_an_action(tocsin: CommandLine) -> None:
+    words = ("schedule", "add", "x", "--every", "1h", "--retry", '{"attempts": 3}')
+    assert "has no effect without an action" in tocsin(*words, exit_code=1).err
+
+
+@pytest.mark.parametrize("at", ["4102444800", "2100-01-01T00:00:00Z", "2100-01-01T01:00:00+01:00"])
+def test_a_time_is_a_unix_timestamp_or_an_instant(tocsin: CommandLine, at: str) -> None:
+    added = tocsin("schedule", "add", "one", "--at", at, "--json").json
+    assert added["next_at"] == "2100-01-01T00:00:00Z"
+    bounded = tocsin("schedule", "add", "two", "--every", "1h", "--ends-at", at, "--json").json
+    assert bounded["recurrence"]["ends_at"] == "2100-01-01T00:00:00Z"
+
+
+def test_upcoming_fires_are_filtered_by_type(tocsin: CommandLine) -> None:
+    _add(tocsin, "one", "--type", "a")
+    _add(tocsin, "two", "--type", "b")
+    fires = tocsin("upcoming", "--type", "b", "--count", "1", "--json").json["fires"]
+    assert [fire["schedule"] for fire in fires] == ["two"]
+
+
+def test_parse_time_reads_a_unix_timestamp_of_the_past(tocsin: CommandLine) -> None:
+    assert tocsin("parse-time", "1736882445", "--json").json["utc"] == "2025-01-14T19:20:45Z"
+    wrong = tocsin("parse-time", "1736882445000", exit_code=1).err
+    assert "it seems to be in milliseconds: divide it by 1000" in wrong

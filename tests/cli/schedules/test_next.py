@@ -54,7 +54,8 @@ def test_an_rrule_that_has_ended_is_reported(alone: CommandLine) -> None:
 
 def test_an_instant_without_an_offset_is_refused(alone: CommandLine) -> None:
     assert alone("next", "--every", "5s", "--after", "2026-03-07T00:00", exit_code=1).err == (
-        "tocsin: --after '2026-03-07T00:00' is not an instant: write it as 2026-03-07T00:00Z\n"
+        "tocsin: --after '2026-03-07T00:00' is not an instant: write it as 2026-03-07T00:00Z, "
+        "as a unix timestamp, or as 'tomorrow at 9am'\n"
     )
 
 

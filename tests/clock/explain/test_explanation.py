@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -260,3 +261,19 @@ async def test_a_time_that_is_not_an_occurrence_is_explained_with_the_nearest_on
         "2026-03-02 20:00:00 EST (2026-03-03 01:00:00 UTC) is not an occurrence of cron 0 8 * * * in America/New_York "
         "(generation 1); the nearest: 2026-03-02 08:00:00 EST (13:00:00 UTC) and 2026-03-03 08:00:00 EST (13:00:00 UTC)"
     )
+
+
+async def test_a_time_that_exdates_remove_is_explained_as_excluded(connection: Connection) -> None:
+    recurrence: Any = {
+        "rrule": "FREQ=DAILY;BYHOUR=8;BYMINUTE=0;BYSECOND=0",
+        "dtstart": "2026-01-01T08:00:00",
+        "exdates": ("2026-03-03T08:00:00",),
+        "tz": "America/New_York",
+    }
+    await put(connection, recurrence)
+    explanation = await explain_job(connection, DUE, DUE + DAY)
+    assert explanation.outcome == "excluded"
+    assert explanation.sentence.startswith(
+        "did not fire at 2026-03-03 08:00:00 EST (13:00:00 UTC): excluded by exdates of rrule"
+    )
+    assert explanation.sentence.endswith("; the next time is 2026-03-04 08:00:00 EST (13:00:00 UTC)")

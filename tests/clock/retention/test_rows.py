@@ -47,6 +47,22 @@ async def test_alarms_are_deleted_with_their_last_event(connection: Connection, 
     assert await read_ids(connection, "alarm") == {half, still_open}
 
 
+async def test_silences_are_deleted_when_the_log_begins_after_their_end(
+    connection: Connection, short: Settings
+) -> None:
+    await begin_log(connection)
+    for days, ended in ((-9, True), (-9, False), (399, True)):
+        await connection.execute(
+            "insert into tocsin.silence (id, matcher, starts_at, ends_at, created_by, created_via, created_at,"
+            " ended_at) select gen_random_uuid(), 'true', at, at + interval '1 hour', 'ann', 'test', at,"
+            " case when %(ended)s then at end from (select %(at)s::timestamptz as at) t",
+            {"ended": ended, "at": T0 + days * DAY},
+        )
+    await fill(connection, 20)
+    await end_log(connection)
+    assert await prune_rows(connection, short) == {"silence": 1}
+
+
 async def test_an_alarm_is_kept_with_a_kept_event(connection: Connection, short: Settings) -> None:
     await begin_log(connection)
     first = await put_alarm(connection, "hot")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from datetime import timedelta
 from typing import Any
@@ -14,7 +13,7 @@ from rules.lanes.data_lane import DataLane
 from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import rule
 from tests.rules.delivery.mail_servers import mail_server
-from tests.rules.delivery.receivers import Behaviour, receiver, respond, stall
+from tests.rules.delivery.receivers import in_turn, receiver, respond, stall
 from tests.rules.instance import Instance
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -24,16 +23,6 @@ from tocsin.core.settings import Settings
 @pytest.fixture
 async def instance(settings: Settings, connection: Connection, bus: Client) -> Instance:
     return await Instance.open(smaller(settings, egress_allow="127.0.0.1"), connection, bus)
-
-
-def in_turn(*behaviours: Behaviour) -> Behaviour:
-    """One for each request; the last one stays."""
-    left = list(behaviours)
-
-    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await (left.pop(0) if len(left) > 1 else left[0])(reader, writer)
-
-    return behave
 
 
 STEADY = "retry: {attempts: 3, initial_interval: 10s, jitter: 0}"
@@ -154,10 +143,11 @@ async def test_a_channel_that_was_removed_fails_the_step_with_a_remedy(instance:
 
 
 async def test_a_text_of_the_document_replaces_every_form_of_the_default(
-    instance: Instance, monkeypatch: pytest.MonkeyPatch
+    instance: Instance,
 ) -> None:
     async with receiver() as server:
-        monkeypatch.setenv("TOCSIN_SECRET_SLACK_URL", f"http://127.0.0.1:{server.port}/slack")
+        secrets = instance.context.settings._secret_variables
+        secrets["TOCSIN_SECRET_SLACK_URL"] = f"http://127.0.0.1:{server.port}/slack"
         await instance.runbook(
             """
 - slack: {url: {secret: slack-url}, text: "{{ alarm.message }}!"}
@@ -200,7 +190,8 @@ async def test_a_digest_lists_open_alarms_new_events_and_stale_series_as_an_answ
     instance: Instance,
 ) -> None:
     await instance.runbook(
-        '- {name: summary, digest: {}}\n- log: {message: "{{ answers.summary.subject }}"}',
+        "- {name: summary, digest: {queries: [summary, open_alarms, events, stale_series]}}\n"
+        '- log: {message: "{{ answers.summary.subject }}"}',
         'type == "morning"',
     )
     await instance.event("morning")
@@ -213,12 +204,16 @@ async def test_a_digest_lists_open_alarms_new_events_and_stale_series_as_an_answ
     await instance.pass_time("1d")
     await instance.event("morning")
     first, second = await all_rows(instance.connection, "select * from tocsin.action order by event_seq")
-    assert first["result"] == {"message": "open alarms: 0, events: 1, stale series: 0"}
-    assert second["result"] == {"message": "open alarms: 1, events: 2, stale series: 1"}
+    assert first["result"] == {"message": "Digest: 0 alarms, 0 open, 1 event, 0 stale series"}
+    assert second["result"] == {"message": "Digest: 0 alarms, 1 open, 2 events, 1 stale series"}
     assert second["answers"]["summary"]["text"] == (
-        "open alarms: 1\n  [HIGH] hot (plant-7) since 2026-03-02T08:00:00Z: too hot\n\n"
-        "events: 2\n  2026-03-03T08:00:00Z morning\n  2026-03-02T08:00:00Z alarm-opened hot (plant-7)\n\n"
-        "stale series: 1\n  dsp.t (plant-7) since 2026-03-02T08:00:00Z, last 3\n"
+        "Digest: 0 alarms, 1 open, 2 events, 1 stale series\n\n"
+        "2026-03-02 08:00:00 UTC to 2026-03-03 08:00:00 UTC\n\n"
+        "Alarms: 0\n\n"
+        "Open alarms: 1\n  [HIGH] hot (plant-7)  too hot  open  2026-03-02 08:00:00 UTC\n\n"
+        "Events: 2\n  2026-03-03 08:00:00 UTC  morning\n"
+        "  2026-03-02 08:00:00 UTC  alarm-opened hot (plant-7)\n\n"
+        "Stale series: 1\n  dsp.t (plant-7)  2026-03-02 08:00:00 UTC  last 3\n"
     )
 
 
@@ -244,10 +239,9 @@ action:
         await instance.alarm("hot")
         await instance.alarm("cold")
         await instance.event("morning")
-    assert server.only.json == {"subject": "2 open", "text": "cold high morning"} or server.only.json == {
-        "subject": "2 open",
-        "text": "hot high morning",
-    }
+    sent = server.only.json
+    assert (sent["type"], sent["subject"], sent["counts"]) == ("digest", "2 open", {"open_alarms": 2})
+    assert sent["text"] in ("cold high morning", "hot high morning")
     assert (await instance.action())["result"]["counts"] == {"open_alarms": 2}
 
 

@@ -15,10 +15,11 @@ from rules.documents.rule_book import known_names
 from tests.cdc.published_records import with_long_timeouts
 from tests.records import events
 from tests.rules.apply.apply_setup import ACTOR, T0, action, put, rows, rule, schedule, versions
-from timers.schedules import cancel_schedule, find_schedule, pause_schedule
+from timers.schedule_spec import ScheduleSpec
+from timers.schedules import cancel_schedule, find_schedule, pause_schedule, put_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection, connect
-from tocsin.core.errors import Refused, TocsinError
+from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
 LATER = replace(ACTOR, now=T0 + timedelta(minutes=1))
@@ -108,15 +109,23 @@ async def test_a_document_that_was_ended_comes_back_as_the_next_version(connecti
     assert [version[2:] for version in await versions(connection)] == [(1, 1, 1), (2, 2, None)]
 
 
-async def test_a_document_that_cannot_be_applied_leaves_nothing(connection: Connection) -> None:
+async def test_a_document_that_cannot_be_applied_leaves_nothing(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await put(connection, schedule("beat", extra="  owner: a\n"))
     before = [
         await rows(connection, table) for table in ("schedule", "timer", "event", "rule_version", "audit")
     ]
-    late = replace(ACTOR, now=T0 + timedelta(days=3650))
-    past = '---\nschedule:\n  name: past\n  at: "2026-03-02T09:00:00Z"\n'
-    with pytest.raises(TocsinError, match="past"):
-        await put(connection, action("tell") + schedule("beat", "20s") + schedule("new") + past, late)
+
+    async def refuse(connection: Connection, spec: ScheduleSpec, actor: Actor) -> Any:
+        if spec.name == "refused":
+            raise Refused(f"schedule {spec.name!r} cannot be put")
+        return await put_schedule(connection, spec, actor)
+
+    monkeypatch.setattr("rules.apply.schedules.put_schedule", refuse)
+    text = action("tell") + schedule("beat", "20s") + schedule("new") + schedule("refused")
+    with pytest.raises(Refused, match="refused"):
+        await put(connection, text)
     assert before == [
         await rows(connection, table) for table in ("schedule", "timer", "event", "rule_version", "audit")
     ]

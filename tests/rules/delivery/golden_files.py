@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from rules.actions.steps.digest_message import default_digest
+from rules.actions.steps.digest_results import digest_results
 from rules.delivery.alarm_facts import KINDS, AlarmFacts, MessageKind, MessageView
 from rules.delivery.alarm_message import alarm_message
 from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
+from schemas.documents.runbook.digest import DigestStep
+from tests.rules.actions.digest_material import MATERIAL
 
 GOLDEN = Path(__file__).parent / "golden"
 SINCE = datetime(2026, 11, 17, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -103,6 +107,8 @@ def messages() -> Iterator[tuple[str, Message]]:
         members = RESOLVED if kind == "resolved" else MEMBERS
         site = {"payload.labels.site": "ams"}
         yield f"group-{kind}", group_message(members, kind, LATER, VIEW, group=site)
+    results = digest_results(DigestStep.model_validate({}), MATERIAL)
+    yield "digest", default_digest(results, VIEW)
 
 
 def forms() -> dict[str, str]:

@@ -32,6 +32,11 @@ class Receiver:
     port: int = 0
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
+    behaviour: Behaviour | None = None
+    """A test may replace it while the server runs. None: it responds with 200."""
+
+    accepted: list[Any] = field(default_factory=list)
+    """The bodies of the requests that were answered without a fault, in order."""
 
     @property
     def only(self) -> Received:
@@ -46,6 +51,7 @@ def respond(status: int = 200, body: bytes = b"ok", **headers: str) -> Behaviour
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await writer.drain()
 
+    behave.is_success = status < 300  # type: ignore[attr-defined]
     return behave
 
 
@@ -66,6 +72,16 @@ async def reset_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """One for each request; the last one stays."""
+    left = list(behaviours)
+
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (left.pop(0) if len(left) > 1 else left[0])(reader, writer)
+
+    return behave
 
 
 def endless(head: bytes) -> Behaviour:
@@ -93,10 +109,10 @@ async def receiver(
     *,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
+    port: int = 0,
     greeting: bytes = b"",
 ) -> AsyncIterator[Receiver]:
-    state = Receiver()
-    handle = behave or respond()
+    state = Receiver(behaviour=behave)
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,13 +123,16 @@ async def receiver(
         try:
             writer.write(greeting)
             state.requests.append(await _request(reader))
-            await handle(reader, writer)
+            is_accepted = state.behaviour is None or getattr(state.behaviour, "is_success", False)
+            await (state.behaviour or respond())(reader, writer)
+            if is_accepted:
+                state.accepted.append(state.requests[-1].json)
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, host, 0, ssl=tls, limit=2**24)
+    server = await asyncio.start_server(serve, host, port, ssl=tls, limit=2**24)
     state.port = server.sockets[0].getsockname()[1]
     try:
         yield state

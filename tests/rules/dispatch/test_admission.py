@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -39,11 +39,28 @@ def test_by_default_every_event_has_a_run() -> None:
     assert states(admitted(rule(), 0, 0, 1)) == ["running"] * 3
 
 
-def test_a_limit_counts_starts_within_its_duration_and_forgets_older_ones() -> None:
+def test_what_exceeds_a_limit_gathers_in_one_run_that_begins_when_the_limit_allows_it() -> None:
     limited = rule(rate_limit={"count": 2, "per": "10s"})
-    found = admitted(limited, 0, 1, 5, 9.9, 10, 10.5, 11)
-    assert states(found) == ["running", "running", "skipped", "skipped", "running", "skipped", "running"]
-    assert found[2].reason == "rate limit: 2 starts were reached"
+    found = admitted(limited, 0, 1, 5, 9.9)
+    assert states(found) == ["running", "running", "gathering", "joins"]
+    assert found[2].begins_at == at(10), "ten seconds after the first start"
+
+
+def test_a_run_that_a_limit_delayed_counts_from_the_instant_at_which_it_begins() -> None:
+    limited = rule(rate_limit={"count": 1, "per": "10s"})
+    starts = list[datetime]()
+    assert admit(limited, IDS[0], at(0), ActiveRuns(), starts).state == "running"
+    assert admit(limited, IDS[1], at(3), ActiveRuns(), starts).begins_at == at(10)
+    # Its run has begun, so the next one waits for ten seconds more.
+    assert admit(limited, IDS[2], at(12), ActiveRuns(begun=[IDS[1]]), starts).begins_at == at(20)
+    assert admit(limited, IDS[3], at(31), ActiveRuns(), starts).state == "running"
+
+
+def test_groups_that_a_limit_delays_begin_one_after_the_other() -> None:
+    limited = rule(group_by=["owner"], group_wait="1s", rate_limit={"count": 1, "per": "10s"})
+    starts = list[datetime]()
+    found = [admit(limited, IDS[place], at(place), ActiveRuns(), starts) for place in range(3)]
+    assert [admission.begins_at for admission in found] == [at(1), at(10), at(20)]
 
 
 def test_a_start_that_overlap_skips_does_not_count_towards_the_limit() -> None:
@@ -61,12 +78,11 @@ def test_a_group_behind_a_run_gathers_before_it_queues() -> None:
     assert states(admitted(queued, 0, 1, active=active)) == ["gathering", "joins"]
 
 
-def test_a_skipped_start_does_not_count_towards_the_limit() -> None:
-    assert states(admitted(rule(rate_limit={"count": 1, "per": "10s"}), 0, 9, 10)) == [
-        "running",
-        "skipped",
-        "running",
-    ]
+def test_events_join_a_group_that_is_queued_behind_a_run() -> None:
+    queued = rule(overlap="queue", group_wait="5s")
+    active = ActiveRuns(begun=[IDS[30], IDS[31]], queued=IDS[31])
+    (one,) = admitted(queued, 0, active=active)
+    assert one == Admission("queued", joins=IDS[31])
 
 
 def test_overlap_skip_names_the_active_run() -> None:
@@ -95,7 +111,8 @@ def test_a_limit_counts_groups_and_not_their_events() -> None:
     assert admit(grouped, IDS[0], at(0), active, starts).state == "gathering"
     assert admit(grouped, IDS[1], at(1), active, starts).joins == IDS[0]
     active = ActiveRuns(begun=[IDS[0]])
-    assert admit(grouped, IDS[2], at(40), active, starts).state == "skipped"
+    late = admit(grouped, IDS[2], at(40), active, starts)
+    assert (late.state, late.begins_at) == ("gathering", at(3_600))
 
 
 @pytest.mark.parametrize(
@@ -128,9 +145,13 @@ def test_never_more_than_the_limit_starts_within_its_duration(
         now += gap
         instants.append(now)
     found = admitted(limited, *instants)
-    started = [second for second, one in zip(instants, found, strict=True) if one.state != "skipped"]
+    started = [
+        one.begins_at or at(second)
+        for second, one in zip(instants, found, strict=True)
+        if one.state != "skipped" and one.joins is None
+    ]
     for first in started:
-        assert sum(first <= second < first + 10 for second in started) <= most
+        assert sum(first <= start < first + timedelta(seconds=10) for start in started) <= most
 
 
 @pytest.mark.parametrize(

@@ -63,16 +63,16 @@ async def states(connection: Connection) -> list[str]:
     return [row["state"] for row in await actions(connection)]
 
 
-async def test_a_limit_counts_over_batches_and_skipped_starts_are_recorded(connection: Connection) -> None:
+async def test_a_limit_counts_over_batches_and_what_exceeds_it_gathers(connection: Connection) -> None:
     await apply(connection, "  rate_limit: {count: 2, per: 10s}\n")
     lane = Lane(connection)
     for seconds in (1, 2, 3, 11.5, 12):
         await noted(connection, seconds)
         await lane.dispatch()
-    assert await states(connection) == ["running", "running", "skipped", "running", "running"]
-    skipped = (await actions(connection))[2]
-    assert (skipped["error"], skipped["ended_at"]) == ("rate limit: 2 starts were reached", at(3))
-    assert [step["state"] for step in await rows(connection, "action_step")].count("skipped") == 1
+    assert await states(connection) == ["running", "running", "gathering"]
+    assert len(await rows(connection, "action_event")) == 5, "the later events joined it"
+    (timer,) = await rows(connection, "timer")
+    assert (timer["key"], timer["nominal_at"]) == ("group", at(11))
 
 
 async def test_overlap_skip_while_a_run_is_active(connection: Connection) -> None:

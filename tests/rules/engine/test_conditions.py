@@ -155,7 +155,7 @@ def test_too_few_datapoints_fire_when_nothing_arrives() -> None:
 def test_an_empty_window_does_not_fire() -> None:
     scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: max}")).send(9)
     assert scenario.at("24h").log == ["0s opened dsp-hot", "10m resolved dsp-hot"]
-    assert "(no max over 10m at 2026-03-04T10:10:00Z)" in scenario.messages()[-1]
+    assert "(no max over 10m)" in scenario.messages()[-1]
 
 
 def test_a_window_needs_its_least_number_of_datapoints() -> None:

@@ -36,6 +36,10 @@ def test_a_schedule_has_the_documented_defaults() -> None:
         "owner": "",
         "payload": {},
         "action": None,
+        "retry": None,
+        "title": None,
+        "description": None,
+        "runbook_url": None,
         "enabled": True,
     }
 

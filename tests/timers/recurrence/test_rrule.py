@@ -241,9 +241,9 @@ def test_too_many_dates_are_refused() -> None:
 def test_the_anchor_replaces_a_missing_dtstart_and_is_stored() -> None:
     anchor = datetime(2026, 3, 7, 14, 0, 0, 123_456, tzinfo=UTC)
     recurrence = parse(rrule="FREQ=DAILY", anchor=anchor, tz=NEW_YORK)
-    assert recurrence.spec["dtstart"] == "2026-03-07T09:00:00"
+    assert recurrence.spec["dtstart"] == "2026-03-07T00:00:00"
     assert parse_spec(recurrence.spec) is recurrence
-    assert recurrence.next_after(anchor) == datetime(2026, 3, 8, 13, tzinfo=UTC)
+    assert recurrence.next_after(anchor) == datetime(2026, 3, 8, 5, tzinfo=UTC)
 
 
 def test_searches_out_of_order_return_the_same_dates() -> None:
@@ -293,3 +293,22 @@ def test_the_shortest_distance_of_a_rule() -> None:
         rrule="FREQ=DAILY;BYHOUR=9,12;BYMINUTE=0,20", dtstart="2026-03-10T09:00", rdates=["2026-03-11T12:05"]
     )
     assert two.minimum_distance() == timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "first"),
+    [
+        ("FREQ=WEEKLY;BYDAY=MO;BYHOUR=8", "2026-11-23T08:00:00+00:00"),
+        ("FREQ=DAILY;BYHOUR=8;BYMINUTE=30", "2026-11-19T08:30:00+00:00"),
+        ("FREQ=DAILY", "2026-11-19T00:00:00+00:00"),
+        ("FREQ=HOURLY;BYDAY=WE", "2026-11-18T10:00:00+00:00"),
+        ("FREQ=MINUTELY;BYHOUR=9", "2026-11-18T09:02:00+00:00"),
+    ],
+)
+def test_times_that_a_rule_without_dtstart_leaves_out_are_zero(rule: str, first: str) -> None:
+    """They do not depend on the minute and second at which the schedule was created."""
+    for second in (3, 34):
+        created = datetime(2026, 11, 18, 9, 1, second, tzinfo=UTC)
+        following = parse(rrule=rule, anchor=created).next_after(created)
+        assert following is not None
+        assert following.isoformat() == first

@@ -31,7 +31,8 @@ def alarms(
 ) -> None:
     """List alarms, the most severe first.
 
-    Pending and open alarms are listed unless --state names others.
+    Pending and open alarms are listed unless --state names others. `silenced` and `inhibited` mark
+    open alarms that notify no one; `tocsin explain ID` names the reason.
 
     \b
     Examples:
@@ -84,6 +85,8 @@ def _state_text(row: dict[str, Any], now: datetime) -> str:
         marks.append(f"acknowledged by {row['acknowledged_by']}")
     if row["snoozed_until"] is not None and row["snoozed_until"] > now and row["state"] == "open":
         marks.append(f"snoozed for {countdown(row['snoozed_until'] - now).removeprefix('in ')}")
+    elif row["suppressed_by"] is not None:
+        marks.append("inhibited" if row["suppressed_by"].startswith("alarm:") else "silenced")
     return f"{row['state']} ({', '.join(marks)})" if marks else str(row["state"])
 
 
@@ -91,6 +94,7 @@ async def _alarms(
     states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:
     from rules.alarms.queries import list_alarms
+    from rules.suppression.reader import Suppressions
     from schemas.values.severities import level, level_name
     from timers.working_set import database_now
     from tocsin.cli.session import database
@@ -101,4 +105,12 @@ async def _alarms(
             connection, states=states, rule=rule, owner=owner, min_severity=lowest, limit=limit
         )
         now = await database_now(connection)
-    return now, [{**row, "severity": level_name(row["severity"]), "level": row["severity"]} for row in rows]
+        suppressions = await Suppressions().of_open(connection, now) if rows else {}
+    for row in rows:
+        suppression = suppressions.get(row["id"])
+        row |= {"severity": level_name(row["severity"]), "level": row["severity"]}
+        row |= {
+            "suppressed_by": suppression and suppression.key,
+            "suppressed_because": suppression and suppression.reason,
+        }
+    return now, rows

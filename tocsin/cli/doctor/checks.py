@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clock.held_timers import MOST_COUNTED, HeldTimers
+from rules.alarms.notifications import FailingNotifications
 from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
 from tocsin.cli.output import utc_text
 from tocsin.core.errors import TocsinError
@@ -313,6 +314,24 @@ def check_dead_runs(count: int, newest_at: datetime | None) -> Finding:
         "actions",
         f"{count:,} runs died within the last day, the newest at {utc_text(newest_at)}",
         "`tocsin actions --state dead` shows why; fix the cause, then `tocsin actions retry ID`",
+    )
+
+
+def check_notifications(failing: FailingNotifications) -> Finding:
+    """Notifications that cannot be delivered, and those that were given up within the last day."""
+    texts = []
+    if failing.failing and failing.failing_since is not None:
+        waited_s = (failing.now - failing.failing_since).total_seconds()
+        texts.append(f"{failing.failing:,} cannot be delivered, the oldest for {waited_s:,.0f} s")
+    if failing.failed:
+        texts.append(f"{failing.failed:,} were given up within the last day")
+    if not texts:
+        return Finding("ok", "notifications", "all were delivered")
+    return Finding(
+        "red",
+        "notifications",
+        f"{' and '.join(texts)}; channels: {failing.channel_text}",
+        "`tocsin notifications --state failing` shows why; fix the channel, delivery is retried until then",
     )
 
 

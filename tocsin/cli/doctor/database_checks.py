@@ -12,6 +12,7 @@ from clock.held_timers import read_held_timers
 from clock.retention.report import read_prune_report
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated, versions
+from rules.alarms.notifications import read_failing
 from rules.lanes.status import count_recent_gaps, list_worker_problems
 from timers.working_set import database_now, list_timers
 from tocsin.cli.doctor.checks import (
@@ -23,12 +24,14 @@ from tocsin.cli.doctor.checks import (
     check_failing_timers,
     check_held_timers,
     check_log_gaps,
+    check_notifications,
     check_retention,
     check_stream,
     check_timers,
     check_worker_problems,
     failed,
 )
+from tocsin.cli.doctor.silence_check import check_silences
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
 from tocsin.core.errors import TocsinError
 from tocsin.core.settings import Settings
@@ -64,6 +67,8 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings += check_failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
     findings += check_worker_problems(await list_worker_problems(connection))
     findings.append(check_dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
+    findings.append(check_notifications(await read_failing(connection)))
+    findings.append(await check_silences(connection, now))
     findings.append(check_held_timers(await read_held_timers(connection)))
     findings.append(check_arrival_gaps(await count_recent_gaps(connection)))
     findings.append(check_retention(await read_prune_report(connection), _ages(settings)))

@@ -18,12 +18,12 @@ from tocsin.cli.confirm import confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, print_table, utc_text
-from tocsin.cli.rules.files import Files, Prune
+from tocsin.cli.rules.files import Files, Prune, print_warnings, warnings_json
 from tocsin.core.errors import Refused
 
 if TYPE_CHECKING:
     from rules.apply import ApplyResult, Preview
-    from rules.documents.load import LoadedDocuments
+    from rules.documents.load import LoadedDocuments, RuleProblem
     from tocsin.core.db import Connection
 
 _MAX_LISTED = 5
@@ -52,16 +52,18 @@ def apply(
       tocsin apply rules/ --prune
     """
     who = created_by or current_user()
+    warnings: Sequence[RuleProblem]
     if prune:
         loaded, preview = run_command(_preview(files))
         if preview.plan.removed and not yes:
             _confirm_removal(preview, as_json)
-        applied = run_command(_apply_pruning(loaded, preview, who, large))
+        applied, warnings = run_command(_apply_pruning(loaded, preview, who, large)), loaded.warnings
     else:
-        applied = run_command(_apply(files, who, large))
+        applied, warnings = run_command(_apply(files, who, large))
     if as_json:
-        print_json(_applied_json(applied))
+        print_json({**_applied_json(applied), "warnings": warnings_json(warnings)})
         return
+    print_warnings(warnings)
     if applied.plan.effective:
         print_table(("OUTCOME", "KIND", "NAME", "NEXT FIRE"), map(_row, _changes(applied)))
     for count, label in ((applied.resolved, "alarms resolved"), (applied.cancelled, "actions cancelled")):
@@ -107,7 +109,7 @@ def _applied_json(applied: ApplyResult) -> dict[str, Any]:
     }
 
 
-async def _apply(files: Sequence[Path], who: str, large: bool) -> ApplyResult:
+async def _apply(files: Sequence[Path], who: str, large: bool) -> tuple[ApplyResult, Sequence[RuleProblem]]:
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
     from tocsin.cli.session import database
@@ -116,7 +118,8 @@ async def _apply(files: Sequence[Path], who: str, large: bool) -> ApplyResult:
     async with database() as connection:
         loaded, now = await load(connection, files, prune=False)
         actor = Actor(who, "cli", now)
-        return await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
+        applied = await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
+        return applied, loaded.warnings
 
 
 async def _preview(files: Sequence[Path]) -> tuple[LoadedDocuments, Preview]:

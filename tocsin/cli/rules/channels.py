@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, print_table, printable
+from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rules.delivery.outcome import DeliveryOutcome
@@ -54,9 +55,14 @@ def channels(context: typer.Context, as_json: Json = False) -> None:
 
 def send_test_message(
     name: Annotated[str, typer.Argument(help="Name of the channel.")],
-    resolved: Annotated[
-        bool, typer.Option("--resolved", help="Send the message of an alarm that resolved.")
-    ] = False,
+    transition: Annotated[
+        str,
+        typer.Option(
+            "--transition",
+            help="Send the message of this transition: opened, changed, resolved, acknowledged, snoozed, unsnoozed, "
+            "snooze-ended, reminder or silence-ended.",
+        ),
+    ] = "opened",
     as_json: Json = False,
 ) -> None:
     """Send a test message through a channel.
@@ -66,9 +72,9 @@ def send_test_message(
 
     \b
     Example:
-      tocsin channels test ops
+      tocsin channels test ops --transition resolved
     """
-    is_enabled, outcome = run_command(_test(name, resolved))
+    is_enabled, outcome = run_command(_test(name, transition))
     if as_json:
         print_json({"channel": name, "enabled": is_enabled, "state": outcome.state, "text": outcome.text})
     else:
@@ -111,17 +117,21 @@ def _target_text(target: dict[str, Any]) -> str:
     return urlsplit(str(url)).netloc.rpartition("@")[2]
 
 
-async def _test(name: str, resolved: bool) -> tuple[bool, DeliveryOutcome]:
+async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:
     from rules.actions.channels import read_channel, send_test
+    from rules.delivery.alarm_facts import KINDS
     from rules.delivery.egress import Egress
     from timers.working_set import database_now
     from tocsin.cli.session import command_settings, database
 
+    kind = next((kind for kind in KINDS if kind == transition), None)
+    if kind is None:
+        raise InvalidInput(f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}")
     settings = command_settings()
     async with database(settings) as connection:
         channel = await read_channel(connection, name)
         now = await database_now(connection)
     outcome = await send_test(
-        Egress.from_settings(settings), channel, "resolved" if resolved else "opened", now, current_user()
+        Egress.from_settings(settings), channel, kind, now, current_user(), settings.console_url
     )
     return channel.enabled, outcome

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tocsin.cli.output import printable
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rules.documents.load import LoadedDocuments
+    from rules.documents.load import LoadedDocuments, RuleProblem
     from tocsin.core.db import Connection
 
 Files = Annotated[
@@ -34,15 +36,29 @@ async def load(
     """
     from rules.documents.load import load_files
     from rules.documents.rule_book import applied_documents, known_names
-    from schemas.documents import DatapointTypeDocument, EventRuleDocument
+    from schemas.documents import DOCUMENT_KINDS
     from timers.working_set import database_now
 
     now = await database_now(connection)
     if prune:
         return load_files(files, anchor=now), now
     names = await known_names(connection)
-    applied = await applied_documents(connection, DatapointTypeDocument, EventRuleDocument)
+    applied = await applied_documents(connection, *DOCUMENT_KINDS.values())
     return load_files(files, known=names, applied=applied, anchor=now), now
+
+
+def print_warnings(warnings: Sequence[RuleProblem]) -> None:
+    """Print warnings on stderr, in the form of problems, so that an editor can jump to them."""
+    for warning in warnings:
+        typer.echo(printable(str(warning.as_warning())), err=True)
+
+
+def warnings_json(warnings: Sequence[RuleProblem]) -> list[dict[str, object]]:
+    return [warning._asdict() for warning in warnings]
+
+
+def warnings_count(warnings: Sequence[RuleProblem]) -> str:
+    return f", {len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else ""
 
 
 def document_counts(loaded: LoadedDocuments) -> dict[str, int]:

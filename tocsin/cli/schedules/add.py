@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-At = Annotated[str | None, typer.Option("--at", help="Fire once, at an instant, a wall time or a phrase.")]
+At = Annotated[
+    str | None,
+    typer.Option("--at", help="Fire once, at an instant, a wall time, a Unix timestamp or a phrase."),
+]
 In = Annotated[str | None, typer.Option("--in", help="Fire once, after a duration such as 10m or 2d.")]
 Spread = Annotated[
     str | None, typer.Option("--spread", help="Delay each fire by a part of this duration, always the same.")
@@ -45,6 +48,10 @@ CatchUp = Annotated[
 Window = Annotated[str | None, typer.Option("--window", help="Catch up with times at most this old.")]
 Grace = Annotated[str | None, typer.Option("--grace", help="Fires at most this late count as on time.")]
 MaxCatchUp = Annotated[int, typer.Option("--max-catch-up", help="Largest number of fires of --catch-up all.")]
+Retry = Annotated[
+    str | None,
+    typer.Option("--retry", help="Retry policy of its action, such as '{\"attempts\": 3}'."),
+]
 Replace = Annotated[bool, typer.Option("--replace", help="Edit the schedule if it has other content.")]
 
 
@@ -70,6 +77,12 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
     dst_fold: DstFold = "first",
     starts_at: Annotated[str | None, typer.Option("--starts-at", help="First instant for a fire.")] = None,
     ends_at: Annotated[str | None, typer.Option("--ends-at", help="Last instant for a fire.")] = None,
+    retry: Retry = None,
+    title: Annotated[str | None, typer.Option("--title", help="Name for people.")] = None,
+    description: Annotated[str | None, typer.Option("--description", help="Note for readers.")] = None,
+    runbook_url: Annotated[
+        str | None, typer.Option("--runbook-url", help="Where people read what to do.")
+    ] = None,
     replace: Replace = False,
     if_generation: IfGeneration = None,
     created_by: CreatedBy = None,
@@ -85,16 +98,13 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
 
     values: Row = {
         **{"name": name, "at": at, "every": every, "cron": cron, "rrule": rrule, "dtstart": dtstart},
-        **{
-            "tz": tz,
-            "owner": owner,
-            "payload": json_object(payload, "--payload"),
-            "type": type_,
-            "action": action,
-        },
+        **{"tz": tz, "owner": owner, "type": type_, "action": action},
+        "payload": json_object(payload, "--payload"),
         **{"spread": spread, "catch_up": catch_up, "window": window, "grace": grace},
         **{"max_catch_up": max_catch_up, "dst_gap": dst_gap, "dst_fold": dst_fold},
         **{"starts_at": starts_at, "ends_at": ends_at},
+        "retry": None if retry is None else json_object(retry, "--retry"),
+        **{"title": title, "description": description, "runbook_url": runbook_url},
     }
     if in_ is not None and at is not None:
         raise InvalidInput("--at and --in exclude each other", remedy="keep one of them")
@@ -146,7 +156,8 @@ async def _spec(connection: Connection, values: Row, before: Row | None, now: da
 
     from rules.apply.schedules import schedule_spec
 
-    document = _document({**values, "at": _absolute(values, before, now)})
+    bounds = {key: _bound(values[key], values["tz"], now) for key in ("starts_at", "ends_at")}
+    document = _document({**values, **bounds, "at": _absolute(values, before, now)})
     await _refuse_unknown_action(connection, document)
     # An edit of a paused schedule leaves it paused; only `tocsin schedule resume` resumes it.
     paused = before is not None and before["status"] == "paused"
@@ -175,19 +186,33 @@ def _difference(key: str, before: Any, after: Any) -> str:
 
 def _absolute(values: Row, before: Row | None, now: datetime) -> str | None:
     """The value of `at` to store. An instant or a wall time stays as it is; a phrase becomes an instant."""
-    from timers.natural_time import parse_when
+    from timers.natural_time import parse_unix, parse_when
     from timers.recurrence.once import parse_iso
     from tocsin.core.instant import instant_text
 
     text: str | None = values["at"]
     if text is None or parse_iso(text) is not None:
         return text
+    unix = parse_unix(text)
+    if unix is not None:
+        return instant_text(unix)
     for earlier in (before["created_at"], before["updated_at"]) if before is not None else ():
         with suppress(InvalidInput):
             instant = instant_text(parse_when(text, now=earlier, tz=values["tz"]))
             if before is not None and before["recurrence"].get("at") == instant:
                 return instant
     return instant_text(parse_when(text, now=now, tz=values["tz"]))
+
+
+def _bound(text: str | None, tz: str, now: datetime) -> str | None:
+    """A bound to store. ISO texts stay as they are; phrases and Unix timestamps become instants."""
+    from timers.natural_time import parse_time
+    from timers.recurrence.once import parse_iso
+    from tocsin.core.instant import instant_text
+
+    if text is None or parse_iso(text) is not None:
+        return text
+    return instant_text(parse_time(text, now=now, tz=tz))
 
 
 def _document(values: Row) -> ScheduleDocument:

@@ -8,10 +8,13 @@ interruption the same command cancels the rest.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from uuid import UUID
 
 import typer
 
+from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, current_user
 from tocsin.cli.output import print_json, printable, title
@@ -70,18 +73,22 @@ def resume(
     _change(schedule_commands.resume, owner, name, if_generation, by, as_json)
 
 
-def cancel(
+def cancel(  # noqa: PLR0913 - four ways to name what to cancel
     name: Annotated[str | None, typer.Argument(help="Name of the schedule.")] = None,
     owner: Annotated[str | None, typer.Option("--owner", help="Owner of the schedule or schedules.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Cancel all schedules of --owner.")] = False,
+    id: Annotated[UUID | None, typer.Option("--id", help="Id of the schedule, instead of its name.")] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Cancel all schedules of --owner, or all after a question.")
+    ] = False,
     type_: Annotated[
         str | None, typer.Option("--type", help="Cancel all schedules with this type of event.")
     ] = None,
     if_generation: IfGeneration = None,
     by: CreatedBy = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Cancel one schedule, all of an owner, or all of a type.
+    """Cancel one schedule, all of an owner, all of a type, or all.
 
     Cancelled schedules stay in `tocsin schedules`, for the audit.
 
@@ -90,9 +97,14 @@ def cancel(
       tocsin schedule cancel invoice-42 --owner billing
       tocsin schedule cancel --all --owner billing
       tocsin schedule cancel --type payment-reminder
+      tocsin schedule cancel --all
     """
     from clock import schedule_commands
 
+    if id is not None:
+        if name is not None or all_ or type_ is not None:
+            raise InvalidInput("--id names one schedule", remedy="leave out the name, --all and --type")
+        owner, name = run_command(_name_of(id))
     if name is not None and not all_ and type_ is None:
         _change(schedule_commands.cancel, owner or "", name, if_generation, by, as_json)
         return
@@ -100,8 +112,10 @@ def cancel(
         raise InvalidInput(
             "--all and --type cancel several schedules", remedy="leave out the name and --if-generation"
         )
-    if type_ is None and (not all_ or owner is None):
-        raise InvalidInput("nothing to cancel", remedy="give a name, --all with --owner, or --type")
+    if type_ is None and not all_:
+        raise InvalidInput("nothing to cancel", remedy="give a name, --id, --all or --type")
+    if type_ is None and owner is None and not yes:
+        confirm("cancel all schedules, of all owners and of the rule files?")
     cancelled = run_command(_cancel_many(owner, type_, by or current_user()))
     if as_json:
         print_json({"cancelled": cancelled, "count": len(cancelled)})
@@ -181,14 +195,26 @@ async def _cancel_many(owner: str | None, type_: str | None, who: str) -> list[d
 
     cancelled: list[dict[str, str]] = []
     async with database() as connection:
-        for status in ("active", "paused"):
+        # Without those of tocsin itself, such as the ends of silences.
+        for status, source in product(("active", "paused"), ("api", "rules")):
             while rows := await list_schedules(
-                connection, owner=owner, type=type_, status=status, limit=_BATCH
+                connection, owner=owner, type=type_, status=status, source=source, limit=_BATCH
             ):
                 for row in rows:
                     await _change_now(connection, cancel_one, (row["owner"], row["name"]), None, who)
                     cancelled.append({"owner": row["owner"], "name": row["name"]})
     return cancelled
+
+
+async def _name_of(id: UUID) -> tuple[str, str]:
+    from timers.schedules import find_schedule_by_id
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        key = await find_schedule_by_id(connection, id)
+    if key is None:
+        raise Refused(f"there is no schedule with the id {id}", remedy="`tocsin schedules --json` lists them")
+    return key
 
 
 async def _run(owner: str, name: str, who: str) -> int:

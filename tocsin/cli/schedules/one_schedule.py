@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 _CONTENT = (
     *("name", "owner", "status", "generation", "type", "payload", "action"),
     *("catch_up", "window", "grace", "max_catch_up", "spread", "recurrence"),
+    *("retry", "title", "description", "runbook_url"),
 )
 _PROVENANCE = (
     "source",
@@ -69,6 +70,9 @@ def _lines(row: Row) -> list[tuple[str, str]]:
     lines += [
         (key, compact(row["recurrence"][key])) for key in ("dtstart", "exdates") if row["recurrence"].get(key)
     ]
+    lines += [
+        (key.replace("_", " "), row[key]) for key in ("title", "description", "runbook_url") if row[key]
+    ]
     if row["nominal_at"] is not None:
         next_text = f"{local_text(row['nominal_at'], tz_of(row))} = {utc_text(row['nominal_at'])}"
         lines.append(("next fire", next_text))
@@ -78,6 +82,7 @@ def _lines(row: Row) -> list[tuple[str, str]]:
         ("type", row["type"]),
         ("payload", compact(row["payload"])),
         ("action", row["action"] or "none"),
+        *([("retry", compact(row["retry"]))] if row["retry"] is not None else []),
         ("catch up", row["catch_up"]),
         ("generation", str(row["generation"])),
         ("created", f"by {row['created_by']} via {row['created_via']} at {utc_text(row['created_at'])}"),

@@ -19,6 +19,7 @@ _MAX_PAUSED_SHOWN = 100
 def upcoming(
     owner: OnlyOwner = None,
     schedule: Annotated[str | None, typer.Option("--schedule", help="Only of this schedule.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", help="Only with this type of event.")] = None,
     count: Annotated[int, typer.Option("--count", "-n", min=1, max=10_000, help="How many fires.")] = 10,
     as_json: Json = False,
 ) -> None:
@@ -33,7 +34,7 @@ def upcoming(
     """
     from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 
-    now, active, paused = run_command(_upcoming(owner, schedule, count))
+    now, active, paused = run_command(_upcoming(owner, schedule, type_, count))
     fires = coming_fires(active, count)
     if as_json:
         print_json(
@@ -45,7 +46,7 @@ def upcoming(
         )
         return
     if not fires and not paused:
-        typer.echo(_nothing_text(owner, schedule))
+        typer.echo(_nothing_text(owner, schedule, type_))
         return
     rows = [
         (
@@ -61,14 +62,14 @@ def upcoming(
     print_table(("SCHEDULE", "LOCAL TIME", "UTC", "COUNTDOWN", "NOTE"), rows)
 
 
-def _nothing_text(owner: str | None, schedule: str | None) -> str:
-    if owner is None and schedule is None:
+def _nothing_text(*filters: str | None) -> str:
+    if all(value is None for value in filters):
         return "no schedules: add one with `tocsin schedule add` or `tocsin apply`"
     return "no schedule that matches fires again: `tocsin schedules` lists all"
 
 
 async def _upcoming(
-    owner: str | None, schedule: str | None, count: int
+    owner: str | None, schedule: str | None, type_: str | None, count: int
 ) -> tuple[datetime, list[dict[str, Any]], list[dict[str, Any]]]:
     from timers.schedules import list_schedules
     from timers.working_set import database_now
@@ -77,8 +78,10 @@ async def _upcoming(
     async with database() as connection:
         now = await database_now(connection)
         # In the order of their ticks, so the first `count` fires belong to the first `count` schedules.
-        active = await list_schedules(connection, owner=owner, name=schedule, status="active", limit=count)
+        active = await list_schedules(
+            connection, owner=owner, name=schedule, type=type_, status="active", limit=count
+        )
         paused = await list_schedules(
-            connection, owner=owner, name=schedule, status="paused", limit=_MAX_PAUSED_SHOWN
+            connection, owner=owner, name=schedule, type=type_, status="paused", limit=_MAX_PAUSED_SHOWN
         )
         return now, active, paused

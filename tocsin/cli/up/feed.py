@@ -16,6 +16,7 @@ from typing import Any
 
 from clock.time_source import DatabaseTime, steady_s
 from rules.actions.history import find_run, step_names
+from rules.alarms.notifications import read_failing
 from rules.alarms.queries import list_alarms
 from schemas.values.severities import level_name
 from timers.schedules import find_schedule, list_schedules
@@ -25,10 +26,10 @@ from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
 from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
-from tocsin.cli.up.view import MAX_SHOWN_FIRES, Restarts, ShownAlarm, ViewState
+from tocsin.cli.up.view import MAX_SHOWN_FIRES, Restarts, ShownAlarm, ViewState, undelivered_text
 from tocsin.client._follow import follow
 from tocsin.core.bus import open_bus
-from tocsin.core.db import Connection, open_session
+from tocsin.core.db import Connection, fetch_one, open_session
 from tocsin.core.errors import TocsinError
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
@@ -95,6 +96,9 @@ class Feed:
         self._state.coming_fires = coming_fires(rows, len(rows))
         alarms = await list_alarms(connection, states=("open",), limit=_MAX_COUNTED)
         self._state.alarms = [_open_alarm(row, now) for row in alarms]
+        dead = await fetch_one(connection, "tocsin.cli/count_dead_runs")
+        failing = await read_failing(connection)
+        self._state.undelivered = undelivered_text(failing, 0 if dead is None else dead[0])
         self._state.paused_schedules = len(
             await list_schedules(connection, status="paused", limit=_MAX_COUNTED)
         )

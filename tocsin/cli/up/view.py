@@ -17,6 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rules.alarms.notifications import FailingNotifications
 from tocsin.cli.output import due_text, local_text, printable, shortened, since_text, title
 from tocsin.cli.schedules.coming_fires import ComingFire
 from tocsin.cli.up.lines import Line
@@ -68,13 +69,15 @@ class ViewState:
     paused_schedules: int = 0
     alarms: Sequence[ShownAlarm] = ()
     """Open alarms, the most severe first."""
+    undelivered: str = ""
+    """Notifications that cannot be delivered and dead actions, in words; empty if there are none."""
     restarts: dict[str, Restarts] = field(default_factory=dict)
     """The restarts of each service, by its name."""
 
 
 def view(state: ViewState) -> RenderableType:
     return Panel(
-        Group(_addresses(state), Text(), _coming(state), *_alarms(state)),
+        Group(_addresses(state), Text(), _coming(state), *_alarms(state), *_undelivered(state)),
         title=f"tocsin {state.version}",
         title_align="left",
         subtitle="Ctrl-C stops everything",
@@ -140,6 +143,24 @@ def _alarms(state: ViewState) -> Iterator[RenderableType]:
     if len(state.alarms) > _MAX_SHOWN_ALARMS:
         more = len(state.alarms) - _MAX_SHOWN_ALARMS
         yield Text(f"and {more} more: `tocsin alarms` lists them", style="dim")
+
+
+def _undelivered(state: ViewState) -> Iterator[RenderableType]:
+    if state.undelivered:
+        yield from (Text(), Text(printable(state.undelivered), style="bold red"))
+
+
+def undelivered_text(failing: FailingNotifications, dead_runs: int) -> str:
+    """What did not reach its receiver; `tocsin doctor` has the same."""
+    texts = []
+    if failing.failing:
+        texts.append(
+            f"{failing.failing:,} notifications cannot be delivered ({failing.channel_text}):"
+            " `tocsin notifications --state failing`"
+        )
+    if dead_runs:
+        texts.append(f"{dead_runs:,} actions died within the last day: `tocsin actions --state dead`")
+    return "\n".join(texts)
 
 
 def _coming(state: ViewState) -> RenderableType:

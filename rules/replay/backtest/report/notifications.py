@@ -11,19 +11,22 @@ ignored: those of the time are in the recording.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.actions.hold import snoozes_of
+from rules.actions.steps.digest_results import DigestMaterial
+from rules.dispatch.event_waits import MAX_EVENTS
 from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
-from rules.replay.digest_rows import open_alarm_rows
+from rules.replay.digest_rows import alarm_rows
 from rules.replay.log import LogEntry
 from rules.replay.perform import DELIVERIES
 from rules.replay.runs import Runs, SimulationHooks
@@ -49,6 +52,8 @@ class _Dispatch:
         self._timelines = timelines
         self._since = self._now = since
         self._seq = 0
+        self._newest: deque[Mapping[str, Any]] = deque(maxlen=MAX_EVENTS)
+        """The facts of the last events, for steps that begin to wait for one."""
         self._alarms = AlarmStore()
         self._scheduler = Scheduler()
         self._runs = Runs(
@@ -60,7 +65,9 @@ class _Dispatch:
                 alarm=self._alarm_facts,
                 digest_rows=self._digest_rows,
                 newest_seq=lambda: self._seq,
+                events_after=lambda seq: [event for event in self._newest if event["seq"] > seq],
                 record=lambda datapoints, lineage: None,
+                suppressions=lambda alarms: snoozes_of(alarms, self._now),
             )
         )
 
@@ -76,8 +83,10 @@ class _Dispatch:
 
     def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
+        self._runs.targets.channels = self._timelines.matcher(event.seq).channels
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
+        self._newest.append(facts)
         for match in matches(self._timelines, event):
             self._runs.start(match, facts, event.alarm_id, ())
         self._runs.see(facts)
@@ -96,13 +105,13 @@ class _Dispatch:
     def _alarm_facts(self, alarm_id: UUID | None) -> Mapping[str, Any]:
         return alarm_facts(self._alarms.get(alarm_id), self._now)
 
-    def _digest_rows(self, after: int, upto: int) -> Mapping[str, Any]:
-        return {"open_alarms": open_alarm_rows(self._alarms), "events": [], "stale_series": []}
+    def _digest_rows(self, after: int, upto: int) -> DigestMaterial:
+        return DigestMaterial(self._since, self._now, alarms=alarm_rows(self._alarms, self._since, self._now))
 
     def _count(self, entry: LogEntry) -> None:
         if entry.kind != "step" or entry.state != "completed" or entry.at < self._since:
             return
         kind, event_rule = entry.details["step_kind"], entry.event["rule"]
-        is_sent = kind in DELIVERIES or (kind == "digest" and entry.details.get("channel"))
+        is_sent = kind in (*DELIVERIES, "notify") or (kind == "digest" and entry.details.get("channel"))
         if is_sent and event_rule:
             self.notifications[entry.rule, event_rule] += 1

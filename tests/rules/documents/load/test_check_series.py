@@ -160,11 +160,14 @@ def test_a_rule_that_waits_for_missing_data_needs_a_watched_series(lines: list[s
         "or 'heartbeat' covers 'dsp.temperature': declare one"
     )
     assert load_text(text + "---\ndatapoint_type: {name: t, key: 'dsp.*', heartbeat: 1m}\n").documents
-    assert load_text(text).documents, "the types may be elsewhere"
+    (without_types,) = problems_of(text)
+    assert without_types == found, "an apply would refuse it"
 
 
 def test_a_condition_that_reads_freshness_cannot_have_no_data() -> None:
-    assert problems_of(event_rule(OVER, """fire: 'freshness == "stale"'""", "no_data: alarm")) == [
+    watched = "---\ndatapoint_type: {name: t, key: 'dsp.*', heartbeat: 1m}\n"
+    rule = event_rule(OVER, """fire: 'freshness == "stale"'""", "no_data: alarm")
+    assert problems_of(rule + watched) == [
         "r.yaml:5:3: event_rule 'hot' reads freshness or age itself: remove 'no_data'"
     ]
 

@@ -35,6 +35,7 @@ def test_a_runbook_with_every_kind_of_step_is_loaded_and_stored_as_written() -> 
             "for": "10m",
             "until": None,
             "tz": "UTC",
+            "days": None,
             "until_event": None,
             "timeout": None,
             "on_timeout": None,
@@ -140,3 +141,58 @@ def test_steps_that_are_nested_too_deep_are_rejected() -> None:
         step = f"{{parallel: [[{step}]]}}"
     (found,) = problems_of(steps(f"- {step}"))
     assert found == "r.yaml:3:3: action 'a': steps are nested more than 8 deep: flatten them"
+
+
+@pytest.mark.parametrize(
+    ("wait", "problem"),
+    [
+        ("{until: '08:00', days: WEEKDAYS}", "'WEEKDAYS' are no days of the week"),
+        ("{until: '08:00', days: MON-FOO}", "FOO"),
+        ("{for: 1h, days: MON}", "has 'days', which belongs to 'until'"),
+    ],
+)
+def test_days_of_a_wait_are_days_of_the_week(wait: str, problem: str) -> None:
+    assert problem in problems_of(steps(f"- {{wait: {wait}}}"))[0]
+
+
+def test_a_step_of_finally_is_checked_like_the_others() -> None:
+    branch = "branch: {when: 'alarm.stat == \"open\"', then: [log: {message: x}]}"
+    text = f"action: {{name: a, log: {{message: x}}, finally: [{branch}]}}"
+    assert "'alarm' has no 'stat'" in problems_of(text)[0]
+
+
+TICKET = """
+event_rule: {name: hot, datapoint: t, above: 80}
+---
+event_rule: {name: cold, datapoint: t, below: 8}
+---
+action:
+  name: ticket
+  steps: [log: {message: opened}, wait: {until_event: 'CONDITION'}, log: {message: closed}]
+---
+action_rule: {name: tickets, on: alarm, WHENaction: ticketENDS}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "when", "ends", "advice"),
+    [
+        ('type == "alarm-resolved" && owner == trigger.owner', "", "", "[acknowledged]"),
+        ('type == "alarm-resolved" && rule == "hot"', "", "", "[acknowledged]"),
+        ('type == "alarm-acknowledged"', "", ", ends_with: [acknowledged]", "never"),
+        ('type == "alarm-resolved" && rule == "cold"', "when: 'rule == \"hot\"', ", "", None),
+        ('type == "alarm-resolved"', "", ", ends_with: never", None),
+        ('type == "alarm-resolved"', "", ", ends_with: [acknowledged]", None),
+        ('type == "deployed"', "", "", None),
+    ],
+)
+def test_a_wait_for_the_event_that_cancels_the_run_is_refused(
+    condition: str, when: str, ends: str, advice: str | None
+) -> None:
+    text = TICKET.replace("CONDITION", condition).replace("WHEN", when).replace("ENDS", ends)
+    if advice is None:
+        load_text(text)
+    else:
+        (problem,) = problems_of(text)
+        assert "that event cancels the run" in problem
+        assert f"write 'ends_with: {advice}', or move the steps after the wait to 'finally'" in problem

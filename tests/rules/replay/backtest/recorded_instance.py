@@ -113,8 +113,9 @@ class RecordedInstance:
         if at(seconds) > began_at:
             self._stream.append(LaneMessage(self._seq, at(seconds), subject, b"", gap_began_at=began_at))
 
-    def _subject(self, owner: str, key: str) -> str:
-        return datapoint_subject(self._settings.subjects, owner, key).replace(".datapoint.", ".data.0.", 1)
+    def _subject(self, owner: str, key: str, kind: str = "data") -> str:
+        subject = datapoint_subject(self._settings.subjects, owner, key)
+        return subject.replace(".datapoint.", f".{kind}.0.", 1)
 
     async def read(self) -> None:
         await self._read(self._drain, self.worker)
@@ -190,7 +191,7 @@ class RecordedInstance:
             for row in records:
                 if isinstance(row, CalculatedRow):
                     self._seq += 1
-                    subject = self._subject(row.owner, row.key)
+                    subject = self._subject(row.owner, row.key, "calculated")
                     self._stream.append(LaneMessage(self._seq, at(seconds), subject, row.body("s"), row.seq))
         await self.read()
 

@@ -16,7 +16,7 @@ event_rule: {name: grave, datapoint: b, above: 5, severity: disaster}
 ---
 schedule: {name: hourly, cron: "30 * * * *", action: dig}
 ---
-action: {name: dig, digest: {channel: ops, limit: 2, text: "%s"}}
+action: {name: dig, digest: {queries: [open_alarms, events], channel: ops, limit: 2, text: "%s"}}
 """
 )
 GIVEN = """
@@ -42,9 +42,10 @@ def test_a_digest_counts_all_rows(tmp_path: Path) -> None:
     assert_passes(tmp_path, DIGEST % text, body)
 
 
-def test_a_digest_that_reads_what_live_rows_lack_fails(tmp_path: Path) -> None:
-    text = "{% for row in open_alarms %}{{ row.payload.value }}{% endfor %}"
-    body = f"{GIVEN}expect: [{{opened: mild}}, {{opened: grave}}, {{run: dig, state: failed}}]"
+def test_a_digest_that_reads_what_live_rows_lack_is_sent_with_the_default_text(tmp_path: Path) -> None:
+    text = "{% for row in open_alarms %}{{ row.nothing }}{% endfor %}"
+    says = "{sent: dig, says: '[DISASTER] grave (o)'}"
+    body = f"{GIVEN}expect: [{{opened: mild}}, {{opened: grave}}, {says}]"
     assert_passes(tmp_path, DIGEST % text, body)
 
 

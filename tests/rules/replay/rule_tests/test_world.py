@@ -23,7 +23,7 @@ def test_a_digest_at_eight_stays_at_eight_when_the_clocks_change() -> None:
     fired = [entry.details["ts"].isoformat() for entry in world.log if entry.name == "schedule-fired"]
     assert fired == ["2026-03-28T08:00:00+00:00", "2026-03-29T07:00:00+00:00", "2026-03-30T07:00:00+00:00"]
     texts = [entry.details["subject"] for entry in world.log if entry.kind == "step"]
-    assert texts == ["open alarms: 0"] * 3
+    assert texts == ["Digest: 0 open"] * 3
 
 
 def test_a_digest_counts_the_events_since_the_one_before() -> None:
@@ -36,7 +36,7 @@ def test_a_digest_counts_the_events_since_the_one_before() -> None:
         world.at(minutes(minute), "emit", type="trip", owner="x")
     world.run_until(minutes(60))
     counted = [entry.details["subject"] for entry in world.log if entry.kind == "step"]
-    assert counted == ["events: 3", "events: 2"], "the event of the digest included"
+    assert counted == ["Digest: 3 events", "Digest: 2 events"], "the event of the digest included"
 
 
 def test_a_digest_lists_open_alarms_and_stale_series() -> None:
@@ -48,8 +48,8 @@ def test_a_digest_lists_open_alarms_and_stale_series() -> None:
     world.at(minutes(1), "arrive", owner="x", key="a.b", value=9)
     world.run_until(minutes(30))
     (texts,) = [entry.details["text"] for entry in world.log if entry.kind == "step"]
-    assert "[HIGH] hot (x) since" in texts
-    assert "a.b (x) since" in texts
+    assert "[HIGH] hot (x)" in texts
+    assert "a.b (x)" in texts
 
 
 def test_only_events_that_match_start_actions() -> None:
@@ -60,15 +60,15 @@ def test_only_events_that_match_start_actions() -> None:
     assert [entry.details["text"] for entry in world.log if entry.kind == "step"] == ["noted a"]
 
 
-def test_a_rate_limit_skips_runs() -> None:
+def test_what_exceeds_a_rate_limit_runs_when_the_limit_allows_it() -> None:
     world = simulate(TELL + rule("true", "  rate_limit: {count: 1, per: 10m}\n"))
-    for minute in (1, 2, 11):
+    for minute in (1, 2, 3):
         world.at(minutes(minute), "emit", type="noted")
     world.run_until(minutes(20))
     assert logged(world, "run") == [
         (1, "tell", "running"),
         (1, "tell", "completed"),
-        (2, "tell", "skipped"),
+        (2, "tell", "gathering"),
         (11, "tell", "running"),
         (11, "tell", "completed"),
     ]
@@ -201,7 +201,7 @@ def test_cancelling_a_queued_run_does_not_start_the_next_one_early() -> None:
     assert texts == [(minutes(11), "x"), (minutes(21), "z")]
 
 
-def test_a_notification_is_retried_although_its_alarm_has_resolved() -> None:
+def test_an_alarm_that_resolves_before_its_notification_is_delivered_is_not_mentioned() -> None:
     world = simulate(
         "channel: {name: ops, webhook: {url: 'https://hooks.example.com/1'}}\n---\n"
         "event_rule: {name: hot, datapoint: a.b, above: 5, notify: [ops]}\n"
@@ -210,9 +210,8 @@ def test_a_notification_is_retried_although_its_alarm_has_resolved() -> None:
     for second, value in ((0, 9), (1, 1)):
         world.at(START + timedelta(seconds=second), "arrive", owner="x", key="a.b", value=value)
     world.run_until(minutes(60))
-    assert [state for _, _, state in logged(world, "run")] == ["running", "running", "completed", "completed"]
-    attempts = [(entry.details["attempt"], entry.state) for entry in world.log if entry.kind == "step"]
-    assert attempts == [(1, "failed"), (1, "completed"), (2, "completed")]
+    assert [state for _, _, state in logged(world, "run")] == ["running", "completed"]
+    assert [entry.state for entry in world.log if entry.kind == "step"] == ["failed"]
 
 
 def test_a_run_that_the_end_of_an_alarm_starts_is_not_cancelled_by_it() -> None:
@@ -280,7 +279,7 @@ def test_a_digest_at_the_end_of_a_runbook_counts_the_events_before_the_run_began
     texts = [
         entry.details["subject"] for entry in world.log if entry.kind == "step" and "subject" in entry.details
     ]
-    assert texts == ["events: 1"]
+    assert texts == ["Digest: 1 event"]
 
 
 def test_only_steps_that_reach_a_server_fail() -> None:
@@ -317,3 +316,40 @@ def test_series_that_become_stale_at_one_instant_are_evaluated_in_the_order_of_t
     assert [entry.name for entry in world.log if entry.kind == "stale"] == ["a.b", "a.c"]
     opened = [entry for entry in world.log if entry.kind == "alarm"]
     assert [entry.details["key"] for entry in opened] == ["a.b", "a.c"]
+
+
+def test_an_event_at_the_instant_of_the_trigger_ends_a_later_wait() -> None:
+    waiting = (
+        "action: {name: tell, steps: [wait: {for: 1m}, wait: {until_event: 'type == \"ok\"',"
+        " timeout: 10m, on_timeout: stop}]}\n" + rule('type == "noted"')
+    )
+    world = simulate(waiting)
+    world.at(minutes(0), "emit", type="noted")
+    world.at(minutes(0), "emit", type="ok")
+    world.run_until(minutes(30))
+    assert logged(world, "run") == [(0, "tell", "running"), (1, "tell", "completed")]
+
+
+def test_finally_runs_when_the_alarm_resolves() -> None:
+    world = simulate(
+        "event_rule: {name: hot, datapoint: a.b, above: 5}\n---\n"
+        "action: {name: tell, steps: [wait: {for: 1h}], finally: [log: {message: '{{ alarm.state }}'}]}\n"
+        + rule("severity >= info", on="alarm")
+    )
+    for minute, value in ((1, 9), (2, 1)):
+        world.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
+    world.run_until(minutes(120))
+    assert [entry.details["text"] for entry in world.log if "text" in entry.details] == ["resolved"]
+    assert logged(world, "run") == [(1, "tell", "running"), (2, "tell", "cancelled")]
+
+
+def test_a_run_that_never_ends_with_its_alarm_waits_for_its_resolution() -> None:
+    world = simulate(
+        "event_rule: {name: hot, datapoint: a.b, above: 5}\n---\n"
+        "action: {name: tell, steps: [wait: {until_event: 'type == \"alarm-resolved\"'}, log: {message: x}]}\n"
+        + rule("severity >= info", "  ends_with: never\n", on="alarm")
+    )
+    for minute, value in ((1, 9), (2, 1)):
+        world.at(minutes(minute), "arrive", owner="x", key="a.b", value=value)
+    world.run_until(minutes(120))
+    assert logged(world, "run") == [(1, "tell", "running"), (2, "tell", "completed")]

@@ -24,3 +24,9 @@ def logged(world: World, kind: str) -> list[tuple[float, str, str]]:
         for entry in world.log
         if entry.kind == kind
     ]
+
+
+def give(world: World, *values: tuple[float, str, float], key: str = "temp", **labels: str) -> None:
+    """Values of owners, each with its minute."""
+    for minute, owner, value in values:
+        world.at(minutes(minute), "arrive", owner=owner, key=key, value=value, labels=labels)

@@ -1,0 +1,2 @@
+-- The role of the session, for the audit.
+select current_user::text
