@@ -251,6 +251,8 @@ class EventReplay(LaneReplay):
         """Evaluate the rules over events that apply to this event."""
         while (stop := self._next_stop()) is not None and event.seq > stop.position[1]:
             self._pass_stop(stop)
+        if event.transition is not None:
+            self._pass_sustain(event)
         rules = self._timelines.at(event.seq).for_event(event.type)
         if not rules:
             return
@@ -266,6 +268,12 @@ class EventReplay(LaneReplay):
         while (stop := self._next_stop()) is not None and stop.position[0] <= until:
             self._pass_stop(stop)
         self.memory.advance_all(until)
+
+    def _pass_sustain(self, event: RecordedEvent) -> None:
+        """A recorded transition comes after the sustain that caused it, also at one instant."""
+        for key, state in list(self.memory.states.items()):
+            if state.alarm is not None and state.alarm.id == event.alarm_id:
+                self.memory.advance(key, event.ts)
 
     def event_of(self, transition: AlarmTransition) -> RecordedEvent:
         """The event of a transition of either lane."""

@@ -233,7 +233,7 @@ async def _owner_headers(
             partition,
             [_initial_alarm(row, events) for row in alarms.get(owner, ())],
             [_last_datapoint(row) for row in last.get(owner, ())],
-            [_event(row) for row in resolved.get(owner, ())],
+            tuple(_event(row) for row in resolved.get(owner, ())),
         )
         for owner, partition in partitions.items()
     ]
