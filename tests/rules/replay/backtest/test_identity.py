@@ -24,7 +24,9 @@ from tocsin.core.settings import Settings
 STEEP = "---\nevent_rule:\n  name: steep\n  datapoint: dsp.a\n  fire: rate > 2.0 || value > 70.0\n"
 MEAN = "---\nevent_rule:\n  name: mean\n  datapoint: dsp.*\n  above: 63\n  window: {over: 20s, reduce: avg}\n"
 STRICT = "---\nevent_rule:\n  name: strict\n  datapoint: dsp.*\n  below: 60\n  no_data: alarm\n"
-COUNT = "---\nevent_rule:\n  name: few\n  datapoint: dsp.*\n  below: 2\n  window: {over: 20s, reduce: count}\n  per: owner\n"
+COUNT = (
+    MEAN.replace("mean", "few").replace("above: 63", "below: 2").replace("avg", "count") + "  per: owner\n"
+)
 TEXTS = [
     TYPE.format("4s") + HOT + QUIET + "  for: 5s\n",
     TYPE.format("8s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + QUIET + STEEP,
@@ -86,15 +88,13 @@ async def run_steps(
             if what == "apply":
                 await live.read_until(at(now))
             await live.apply_only(str(argument), now + 0.5)
-        elif what == "clock":
-            await live.run_clock(now + AHEAD_S)
+        elif what in ("clock", "resolve"):
+            await (live.run_clock(now + AHEAD_S) if what == "clock" else live.resolve_alarms(owner, now))
         elif what == "read calculated":
             await live.read_calculated(now)
         elif what == "wait":
             now += 7
             await live.read_until(at(now))
-        elif what == "resolve":
-            await live.resolve_alarms(owner, now)
         elif what in ("outage", "unread outage"):
             now += cast(int, argument)
             live.end_gap(now)
