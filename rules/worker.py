@@ -27,6 +27,7 @@ from rules.alarms.over_series import SeriesAlarms
 from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
+from rules.dispatch.suppression_ends import SuppressionEnds
 from rules.health.decide import HealthDecider
 from rules.lanes.batch_size import BatchSize, BatchSizes
 from rules.lanes.data_lane import DataLane
@@ -63,6 +64,7 @@ class Worker:
                         Dispatcher(),
                         EventWaits(),
                         AlarmTransitions(),
+                        SuppressionEnds(),
                         QueueBackstop(),
                     ],
                 ),

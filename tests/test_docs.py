@@ -10,8 +10,8 @@ import pytest
 
 from rules.documents.load import load_text
 from rules.replay.rule_tests.rule_tests import RuleTests, load_tests
-from tocsin.cli.addresses import DATA_VARIABLE
 from tocsin.cli.app import SECTIONS
+from tocsin.core.addresses import DATA_VARIABLE
 from tocsin.core.db import Connection
 from tocsin.core.settings import read_settings
 

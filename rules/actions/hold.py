@@ -12,18 +12,22 @@ it at this moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from rules.actions.run import RunFacts
 from rules.runbook import Held
-from rules.suppression import Suppression, matched_alarm, suppressed_by
+from rules.suppression import Suppression, matched_alarm
 from rules.suppression.reader import Suppressions
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 
 _HELD_TYPES = (event_type("opened"), "alarm-changed", event_type("snooze-ended"))
+
+# The event that ends a suppression wakes a step within seconds.
+_AFTER_EVENT = timedelta(minutes=1)
+_LONGEST_HOLD = timedelta(hours=1)
 
 SuppressionsById = Mapping[str, Suppression]
 """What suppresses alarms, by their ids."""
@@ -32,7 +36,7 @@ SuppressionsById = Mapping[str, Suppression]
 async def read_suppressions(
     connection: Connection, reader: Suppressions, alarms: Sequence[Mapping[str, Any]], now: datetime
 ) -> SuppressionsById:
-    """The suppressions of the open ones among these alarms."""
+    """The suppressions of those of the alarms that are not resolved."""
     unresolved = [matched_alarm(alarm) for alarm in alarms if alarm["state"] != "resolved"]
     if not unresolved:
         return {}
@@ -40,31 +44,30 @@ async def read_suppressions(
     return {str(id): suppression for id, suppression in found.items()}
 
 
-def snoozes_of(alarms: Sequence[Mapping[str, Any]], now: datetime) -> SuppressionsById:
-    """The snoozes of the open ones among these alarms."""
-    found = {
-        alarm["id"]: suppressed_by(matched_alarm(alarm), (), (), (), now)
-        for alarm in alarms
-        if alarm["state"] != "resolved"
-    }
-    return {id: suppression for id, suppression in found.items() if suppression is not None}
-
-
 def is_holdable(facts: RunFacts) -> bool:
     """Whether a suppression of its alarms holds a run."""
     return bool(facts.alarms) and facts.event.get("type") in _HELD_TYPES
 
 
-def held(facts: RunFacts, suppressions: SuppressionsById) -> Held | None:
+def held(facts: RunFacts, suppressions: SuppressionsById, now: datetime) -> Held | None:
     """The outcome of a step of an action; None if it is performed."""
     unresolved = [alarm["id"] for alarm in facts.alarms if alarm["state"] != "resolved"]
     if not unresolved or any(id not in suppressions for id in unresolved):
         return None
-    return held_by([suppressions[id] for id in unresolved])
+    return held_by([suppressions[id] for id in unresolved], now)
 
 
-def held_by(suppressions: Sequence[Suppression]) -> Held:
+def check_at(suppressions: Iterable[Suppression], now: datetime) -> datetime:
+    """When a held step is checked again, in case that it missed the event that ends its suppression.
+
+    The event may have been read between the look at the suppressions and the commit of the outcome.
+    """
+    ends = (suppression.until or now + _LONGEST_HOLD for suppression in suppressions)
+    return min(min(ends, default=now), now + _LONGEST_HOLD) + _AFTER_EVENT
+
+
+def held_by(suppressions: Sequence[Suppression], now: datetime) -> Held:
     keys = tuple(sorted({suppression.key for suppression in suppressions}))
     reasons = list(dict.fromkeys(suppression.reason for suppression in suppressions))
     more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return Held(keys, f"held by {reasons[0]}{more}")
+    return Held(keys, f"held by {reasons[0]}{more}", check_at(suppressions, now))

@@ -186,9 +186,9 @@ async def perform_step(context: StepContext, body: bytes) -> bool:
         except InvalidInput as error:
             return await commit_outcome(connection, run, due.step, Failed(str(error), permanent=True))
         if node.kind != "notify" and is_holdable(facts):
-            hold = held(
-                facts, await read_suppressions(connection, context.suppressions, facts.alarms, run.read_at)
-            )
+            now = run.read_at
+            suppressions = await read_suppressions(connection, context.suppressions, facts.alarms, now)
+            hold = held(facts, suppressions, now)
             if hold is not None:
                 return await commit_outcome(connection, run, due.step, hold)
     began_s = time.monotonic()

@@ -2,8 +2,8 @@
 
 Guarantee: an alarm that resolves or is acknowledged cancels a run of an action when all alarms of that
 run have ended. A notification run is woken instead: it sends the current state, and ends by itself. The
-end of a snooze, of a silence or of an inhibition wakes the steps that it held, and the notifications of
-open alarms that it matched. All of it commits with the position of the lane.
+end of a snooze or of an inhibition wakes the steps that it held (`suppression_ends` handles silences).
+All of it commits with the position of the lane.
 
 Why by alarm: a run knows the alarms of all its events (`tocsin.action_event`), so a group follows each
 of its members.
@@ -18,13 +18,10 @@ from uuid import UUID
 from rules.actions.cancel import CancelRunsOfAlarms, EndedAlarm
 from rules.dispatch.notifications import OPENED
 from rules.lanes.batch import Writes
-from rules.language.cel import ExpressionInvalid, compile_matcher
 from rules.runbook.states import ending_reason, ending_transition
-from rules.suppression.reader import list_open
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
 from schemas.wire.event import Event
-from schemas.wire.silence_events import ended_silence
 from tocsin.core.db import Connection, fetch_all
 from tocsin.core.records import NewRecords, NewStep
 
@@ -99,13 +96,13 @@ class AlarmTransitions:
             if event.alarmid is not None and event.type != OPENED and is_transition(event.facts())
         ]
         ends = _ends(transitions)
-        wakings = await _ended_silences(connection, events)
         if not transitions:
-            return FollowTransitions([], [], wakings)
+            return FollowTransitions([], [], [])
         alarms = {event.alarmid for event in transitions}
         keys = [f"alarm:{event.alarmid}" for event in transitions if event.type == _RESOLVED]
         runs = await _find_runs(connection, alarms, keys)
         ended = {end.alarm_id for end in ends}
+        wakings: list[Waking] = []
         for run in runs:
             wakings += _wakings(run, [event for event in transitions if event.alarmid == run.alarm_id])
         run_ids = [
@@ -145,23 +142,6 @@ def _wakings(run: _Run, events: Sequence[Event]) -> list[Waking]:
         for event in events
         if run.is_notification or remind_of(event.type)
     ]
-
-
-async def _ended_silences(connection: Connection, events: Sequence[Event]) -> list[Waking]:
-    """The runs of open alarms that match a silence which has ended."""
-    wakings = []
-    for event in events:
-        silence = ended_silence(event)
-        if silence is None:
-            continue
-        try:
-            matcher = compile_matcher(silence.matcher)
-        except ExpressionInvalid:
-            continue  # It muted nothing.
-        alarms = [alarm.id for alarm in await list_open(connection, matcher)]
-        for run in await _find_runs(connection, alarms, ()) if alarms else ():
-            wakings.append(Waking(run.id, run.rule, event, _REMIND))
-    return wakings
 
 
 def _ends(events: Sequence[Event]) -> list[EndedAlarm]:

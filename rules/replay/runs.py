@@ -124,6 +124,16 @@ class Runs:
             else:
                 self._release(run)
 
+    def wake_held(self, key: str, event: Facts, remind: str) -> None:
+        """The suppression with this key has ended."""
+        for run in list(self._active.values()):
+            if not any(key in entry.get("held", ()) for entry in run.active.values()):
+                continue
+            if run.match.notify is not None:
+                self._notify_again(run, event, remind)
+            else:
+                self._release(run)
+
     def _follow(self, event: Facts) -> None:
         """What `rules.dispatch.alarm_transitions` does."""
         reason, remind = ending_reason(event), remind_of(event["type"])
@@ -233,7 +243,7 @@ class Runs:
         if due.kind == "notify":
             self._perform_notification(run, due, suppressions)
             return
-        hold = held(facts, suppressions) if is_holdable(facts) else None
+        hold = held(facts, suppressions, self._hooks.now()) if is_holdable(facts) else None
         if hold is not None:
             self._advance(run, due, StepResult(hold, {"reason": hold.reason}))
             return

@@ -89,6 +89,8 @@ def advance(
         result.active[str(number)] = {**entry, "state": "waiting", "held": list(outcome.held_by)}
         held = {"held_by": list(outcome.held_by), "reason": outcome.reason}
         result.effects.append(StepRecord(number, entry["attempt"], "waiting", held))
+        if outcome.check_at is not None:
+            result.effects.append(WaitTimer(number, outcome.check_at, {"attempt": entry["attempt"]}))
     elif isinstance(outcome, Rested):
         _rested(node, entry, outcome, result)
     else:

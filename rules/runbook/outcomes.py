@@ -55,6 +55,8 @@ class Held:
     held_by: tuple[str, ...]
     """Keys of the suppressions."""
     reason: str
+    check_at: datetime | None = None
+    """When the step is due again if no event has released it."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,21 @@ from psycopg.types.json import Jsonb
 from rules.documents.rule_book import RuleBook, RuleSet
 from rules.language.cel import AlarmMatcher
 from rules.suppression.silence_store import read_silences
-from rules.suppression.suppression import Inhibit, MatchedAlarm, Suppression, matched_alarm, suppressed_by
+from rules.suppression.suppression import (
+    Inhibit,
+    Inhibition,
+    MatchedAlarm,
+    Suppression,
+    matched_alarm,
+    suppressed_by,
+)
 from schemas.documents import InhibitDocument
 from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
 MAX_LISTED = 100_000
+_FEW = 8
 # Behind the seq of every apply.
 _NEWEST = 2**62
 
@@ -43,15 +51,9 @@ class Suppressions:
         """The suppressions of open alarms, by their ids; those that are notified are left out."""
         silences = await read_silences(connection)
         inhibits = await self.inhibits(connection)
-        suppressions: dict[UUID, Suppression] = {}
-        for alarm in alarms:
-            suppression = suppressed_by(alarm, silences, (), (), now)
-            if suppression is None and inhibits:
-                others = await list_inhibiting(connection, inhibits, alarm)
-                suppression = suppressed_by(alarm, (), inhibits, others, now)
-            if suppression is not None:
-                suppressions[alarm.id] = suppression
-        return suppressions
+        inhibition = Inhibition(inhibits, await list_inhibiting(connection, inhibits, alarms))
+        found = {alarm.id: suppressed_by(alarm, silences, inhibits, inhibition, now) for alarm in alarms}
+        return {id: suppression for id, suppression in found.items() if suppression is not None}
 
     async def of_open(
         self, connection: Connection, now: datetime, limit: int = MAX_LISTED
@@ -60,7 +62,8 @@ class Suppressions:
         silences = await read_silences(connection)
         inhibits = await self.inhibits(connection)
         alarms = await list_open(connection, limit=limit)
-        found = {alarm.id: suppressed_by(alarm, silences, inhibits, alarms, now) for alarm in alarms}
+        inhibition = Inhibition(inhibits, alarms)
+        found = {alarm.id: suppressed_by(alarm, silences, inhibits, inhibition, now) for alarm in alarms}
         return {id: suppression for id, suppression in found.items() if suppression is not None}
 
     async def inhibits(self, connection: Connection) -> tuple[Inhibit, ...]:
@@ -97,22 +100,31 @@ async def list_open(
 
 
 async def list_inhibiting(
-    connection: Connection, inhibits: Iterable[Inhibit], target: MatchedAlarm
+    connection: Connection, inhibits: Iterable[Inhibit], targets: Sequence[MatchedAlarm]
 ) -> list[MatchedAlarm]:
-    """The open alarms that can inhibit an alarm."""
+    """The open alarms that can inhibit one of some alarms."""
     found: dict[UUID, MatchedAlarm] = {}
     for inhibit in inhibits:
-        filters = _filters(inhibit, target)
-        if filters is not None:
+        matched = [target for target in targets if inhibit.target.matches(target.fields)]
+        # The alarms of a large group are not asked for one by one.
+        several = [_sources_of_any(inhibit)] if len(matched) > _FEW else None
+        for filters in several or [_filters(inhibit, target) for target in matched]:
+            if filters is None:
+                continue
             rows = await fetch_dicts(connection, "rules.suppression/list_inhibiting_alarms", filters)
             found |= {row["id"]: matched_alarm(row) for row in rows}
     return list(found.values())
 
 
+def _sources_of_any(inhibit: Inhibit) -> Mapping[str, Any] | None:
+    rules = inhibit.source.only("rule")
+    return {"rules": None if rules is None else sorted(rules), "owner": None, "labels": Jsonb({})}
+
+
 def _filters(inhibit: Inhibit, target: MatchedAlarm) -> Mapping[str, Any] | None:
     """The filters for sources of one target; None if nothing can inhibit it."""
     values = inhibit.equal_values(target)
-    if values is None or not inhibit.target.matches(target.fields):
+    if values is None:
         return None
     equal = dict(zip(inhibit.equal, values, strict=True))
     rules = inhibit.source.only("rule")

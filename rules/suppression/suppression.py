@@ -149,12 +149,13 @@ def suppressed_by(
     alarm: MatchedAlarm,
     silences: Iterable[Silence],
     inhibits: Sequence[Inhibit],
-    open_alarms: Iterable[MatchedAlarm],
+    open_alarms: Iterable[MatchedAlarm] | Inhibition,
     now: datetime,
 ) -> Suppression | None:
     """The suppression of an open alarm at `now`; None if it is notified.
 
-    `open_alarms` has at least the open alarms that can match the source of an inhibit.
+    `open_alarms` has at least the open alarms that can match the source of an inhibit; for many
+    alarms, an `Inhibition` of them is made once.
     """
     if alarm.snoozed_until is not None and now < alarm.snoozed_until:
         by = f" by {alarm.snoozed_by}" if alarm.snoozed_by else ""
@@ -164,23 +165,34 @@ def suppressed_by(
     if muting:
         silence = max(muting, key=lambda silence: (silence.ends_at, silence.id))
         return Suppression(f"silence:{silence.id}", _silence_text(silence), silence.ends_at)
-    return _inhibited_by(alarm, inhibits, open_alarms)
+    inhibition = open_alarms if isinstance(open_alarms, Inhibition) else Inhibition(inhibits, open_alarms)
+    return inhibition.of(alarm)
 
 
-def _inhibited_by(
-    alarm: MatchedAlarm, inhibits: Sequence[Inhibit], open_alarms: Iterable[MatchedAlarm]
-) -> Suppression | None:
-    possible = [inhibit for inhibit in inhibits if inhibit.target.matches(alarm.fields)]
-    if not possible:
+class Inhibition:
+    """The open alarms that inhibit others, found once for many alarms."""
+
+    def __init__(self, inhibits: Sequence[Inhibit], open_alarms: Iterable[MatchedAlarm]) -> None:
+        # By id, so that the same alarms always give the same reason.
+        alarms = sorted(open_alarms, key=lambda alarm: alarm.id) if inhibits else []
+        self._sources: list[tuple[Inhibit, dict[tuple[Any, ...], list[MatchedAlarm]]]] = []
+        for inhibit in inhibits:
+            sources: dict[tuple[Any, ...], list[MatchedAlarm]] = {}
+            for alarm in alarms:
+                values = inhibit.equal_values(alarm)
+                if values is not None and inhibit.source.matches(alarm.fields):
+                    sources.setdefault(values, []).append(alarm)
+            self._sources.append((inhibit, sources))
+
+    def of(self, alarm: MatchedAlarm) -> Suppression | None:
+        for inhibit, sources in self._sources:
+            values = inhibit.equal_values(alarm)
+            for source in sources.get(values, ()) if values is not None else ():
+                if inhibit.inhibits(source, alarm):
+                    of_owner = f" of {source.owner!r}" if source.owner else ""
+                    name = f"{str(source.id)[:8]} ({source.rule}{of_owner})"
+                    return Suppression(f"alarm:{source.id}", f"alarm {name}, by inhibit {inhibit.name}")
         return None
-    # By id, so that the same alarms always give the same reason.
-    for other in sorted(open_alarms, key=lambda other: other.id):
-        for inhibit in possible:
-            if inhibit.inhibits(other, alarm):
-                of_owner = f" of {other.owner!r}" if other.owner else ""
-                reason = f"alarm {str(other.id)[:8]} ({other.rule}{of_owner}), by inhibit {inhibit.name}"
-                return Suppression(f"alarm:{other.id}", reason)
-    return None
 
 
 def _silence_text(silence: Silence) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
 from schemas.values.duration import Duration, format_duration, parse_duration
@@ -21,7 +22,7 @@ from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
 INPUTS = (
-    *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve"),
+    *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
     *("fail", "report", "never_reported", "probe", "outage"),
 )
 EXPECTATIONS = (
@@ -219,6 +220,10 @@ class Given(StrictModel):
     )
     unsnooze: AlarmRule | None = Field(
         None, description="Rule of a snoozed alarm whose snooze an operator ends.", examples=["dsp-hot"]
+    )
+    silence: SilenceInput | None = Field(None, description="An operator silences the alarms that match.")
+    expire: str | None = Field(
+        None, description="Matcher of a silence that an operator ends.", examples=['labels.site == "ams"']
     )
     by: str = Field("operator", description="Name of the operator.", examples=["ann"])
     fail: Name | None = Field(None, description="Action whose next attempts fail.", examples=["page"])

@@ -204,7 +204,7 @@ def test_a_defect_keeps_its_traceback(tocsin: CommandLine, monkeypatch: pytest.M
 def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_that_is_named(
     settings: Settings, alone: CommandLine, tmp_path: Path
 ) -> None:
-    from tocsin.cli.addresses import publish_addresses
+    from tocsin.core.addresses import publish_addresses
 
     (tmp_path / ".tocsin").mkdir()
     with publish_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):

@@ -23,6 +23,7 @@ from rules.alarms.queries import find_alarm
 from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
+from rules.dispatch.suppression_ends import SuppressionEnds
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
 from rules.suppression.operator import add_silence
@@ -50,7 +51,15 @@ class Instance:
         self.context = step_context(settings, connection, bus)
         self._term = term
         self._lane = RecordLane(
-            settings, [SilenceEnds(), Dispatcher(), EventWaits(), AlarmTransitions(), QueueBackstop()]
+            settings,
+            [
+                SilenceEnds(),
+                Dispatcher(),
+                EventWaits(),
+                AlarmTransitions(),
+                SuppressionEnds(),
+                QueueBackstop(),
+            ],
         )
         self._subjects = settings.subjects
         self._read = 0

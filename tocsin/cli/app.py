@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, health, metrics, migrate, prune, run, send, series, timers
+from tocsin.cli import emit, env, health, metrics, migrate, prune, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.cdc import adopt, rebuild, status, verify
@@ -101,6 +101,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "run": run.run,
         "migrate": migrate.migrate,
         "doctor": doctor.doctor,
+        "env": env.env,
         "metrics": metrics.metrics,
         "prune": prune.prune,
         "cdc": _group(

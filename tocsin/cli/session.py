@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tocsin.cli.addresses import read_addresses
-
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
@@ -22,11 +20,10 @@ if TYPE_CHECKING:
 
 def current_settings() -> Settings:
     """The settings of the environment; addresses that it does not name come from a running `up`."""
+    from tocsin.core.addresses import with_addresses
     from tocsin.core.settings import read_settings
 
-    settings = read_settings()
-    addresses = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
-    return settings.model_copy(update=addresses)
+    return with_addresses(read_settings())
 
 
 def command_settings() -> Settings:

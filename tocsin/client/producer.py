@@ -36,6 +36,7 @@ from nats.js.errors import NoStreamResponseError
 from schemas.wire.datapoint import MAX_BYTES, Value, check_datapoint
 from schemas.wire.ingest_event import read_ingest_event
 from schemas.wire.subjects import datapoint_subject
+from tocsin.core.addresses import with_addresses
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import InvalidInput, Unreachable
 from tocsin.core.instant import check_aware, instant_text
@@ -49,12 +50,14 @@ _ENVELOPE = 1024
 
 
 class Producer:
-    """`async with Producer() as producer`; reads TOCSIN_NATS and TOCSIN_NAMESPACE by default."""
+    """`async with Producer() as producer`; reads TOCSIN_NATS and TOCSIN_NAMESPACE by default.
+
+    Without TOCSIN_NATS it uses the `tocsin up` that runs in TOCSIN_DATA, or in the directory."""
 
     def __init__(
         self, settings: Settings | None = None, *, max_waiting: int = 10_000, timeout_s: float = 30.0
     ) -> None:
-        self._settings = settings or read_settings()
+        self._settings = settings or with_addresses(read_settings())
         self._max_waiting = max_waiting
         self._timeout_s = timeout_s
         self._bus: Client | None = None

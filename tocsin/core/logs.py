@@ -28,7 +28,7 @@ import structlog
 from tocsin.core.instant import instant_text
 from tocsin.core.printable import plain_json, printable, printable_lines
 from tocsin.core.redaction import Redactor
-from tocsin.core.settings import Settings, credentials_of
+from tocsin.core.settings import Settings, credentials_of, unknown_variables
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -73,6 +73,9 @@ def configure_logs(settings: Settings, file: TextIO | None = None) -> None:
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
     )
     _handle_libraries(_LibraryHandler(file), formatter, settings)
+    for variable, meant in unknown_variables().items():
+        hint = f"did you mean {meant}?" if meant else "docs/operating.md lists the settings"
+        structlog.get_logger().warning("unknown setting", variable=variable, hint=hint)
 
 
 def configure_command_logs(settings: Settings) -> None:

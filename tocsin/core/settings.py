@@ -7,6 +7,7 @@ out by a service that misbehaves an hour later. The unit is part of the name (`_
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -64,8 +65,13 @@ def _console_url(text: str) -> str:
     return text.rstrip("/")
 
 
+PREFIX = "TOCSIN_"
+# The data directory of `tocsin up`, secrets of rules, and variables of the tests.
+_OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
+
+
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="TOCSIN_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     postgres: str = Field(
         default="",
@@ -309,6 +315,18 @@ def _postgres_passwords(conninfo: str) -> set[str]:
     except ProgrammingError:
         return {as_written}
     return {as_written, str(parsed.get("password") or ""), str(parsed.get("sslpassword") or "")}
+
+
+def unknown_variables() -> dict[str, str]:
+    """Variables that look like settings and are none, each with the setting that may be meant, or
+    an empty text."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    names = [
+        name
+        for name in os.environ
+        if name.startswith(PREFIX) and name.upper() not in known and not _OTHER_VARIABLE.match(name)
+    ]
+    return {name: next(iter(difflib.get_close_matches(name, known, n=1)), "") for name in sorted(names)}
 
 
 def read_settings(**overrides: object) -> Settings:

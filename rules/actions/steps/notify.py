@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from rules.actions.channels import read_channels
-from rules.actions.hold import SuppressionsById, held_by, read_suppressions
+from rules.actions.hold import SuppressionsById, check_at, held_by, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.deliver import view_of
@@ -170,11 +170,13 @@ class Notification:
             answer = {**self._answer, "reason": end.reason}
             return Rested(queue.to_json(), seq, answer=answer, end=state, error=error, event=self._event)
         held = [self._suppressions[member.id] for member in self.members if member.id in self._suppressions]
-        reason = {"reason": held_by(held).reason} if held and end.rest == "held" else {}
+        reason = {"reason": held_by(held, self._now).reason} if held and end.rest == "held" else {}
+        ends = [] if end.until is None else [end.until]
+        ends += [check_at(held, self._now)] if held else []
         return Rested(
             queue.to_json(),
             seq,
-            until=end.until,
+            until=min(ends, default=None),
             rest=end.rest,
             held_by=end.held_by,
             answer={**self._answer, "rest": end.rest, **reason},

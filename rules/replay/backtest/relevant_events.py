@@ -1,8 +1,8 @@
 """Selects the events that are relevant to actions.
 
 A share of the owners keeps them for the dispatch over all owners (`report/notifications.py`).
-Guarantee: an event is kept if it starts an action, changes an alarm that an action is about, or may
-end the wait of an action.
+Guarantee: an event is kept if it starts an action, changes an alarm that an action is about or that
+may inhibit another, begins or ends a silence, or may end the wait of an action.
 
 Pure: no I/O.
 """
@@ -15,6 +15,7 @@ from datetime import datetime
 from rules.dispatch.matcher import Match
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.timelines import Timelines
+from schemas.wire.silence_events import SILENCE_EVENT_TYPES, SILENCE_OWNER
 from tocsin.core.errors import InvalidInput
 
 NotificationKey = tuple[str, str]
@@ -26,6 +27,11 @@ _STATE_EVENTS = (
 """The state of an alarm, as actions see it, follows from these events."""
 
 
+def is_silence_event(event: RecordedEvent) -> bool:
+    is_ours = event.owner == SILENCE_OWNER and event.origin != "external"
+    return is_ours and event.type in SILENCE_EVENT_TYPES
+
+
 def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
     try:
         return timelines.matcher(event.seq).match(event.facts())
@@ -35,7 +41,7 @@ def matches(timelines: Timelines, event: RecordedEvent) -> list[Match]:
 
 def may_be_relevant(timelines: Timelines, event: RecordedEvent) -> bool:
     """Whether the event can be relevant, whatever events come before and after it."""
-    if event.alarm_id is not None:
+    if event.alarm_id is not None or is_silence_event(event):
         return True
     return timelines.matcher(event.seq).awaits_events or bool(matches(timelines, event))
 
@@ -49,7 +55,8 @@ def relevant_events(timelines: Timelines, events: Iterable[RecordedEvent]) -> li
         event
         for event in ordered
         if event.id in starting
-        or (event.alarm_id in alarms and event.type in _STATE_EVENTS)
+        or (event.type in _STATE_EVENTS and (event.alarm_id in alarms or timelines.inhibits(event.seq)))
+        or is_silence_event(event)
         or timelines.matcher(event.seq).awaits_events
     ]
 

@@ -21,7 +21,7 @@ from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_cha
 from rules.apply.cutover import Cutover, Cutovers
 from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
-from rules.documents.rule_book import RuleBook
+from rules.documents.rule_book import RuleBook, RuleSet
 from rules.engine import CompiledRules
 from rules.replay.backtest.recording.model import (
     DocumentVersion,
@@ -29,6 +29,9 @@ from rules.replay.backtest.recording.model import (
     RecordedApply,
     RecordingHeader,
 )
+from rules.suppression import Inhibit
+from rules.suppression.reader import compile_inhibits
+from schemas.documents import InhibitDocument, MaintenanceDocument
 from tocsin.core.instant import MICROSECOND
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -81,6 +84,13 @@ class Timelines(Protocol):
     def matcher(self, seq: int) -> ActionMatcher:
         """The matcher of the event of a seq."""
 
+    def inhibits(self, seq: int) -> tuple[Inhibit, ...]:
+        """The inhibits in force at a seq."""
+
+    @property
+    def maintenance(self) -> Sequence[MaintenanceDocument] | None:
+        """The maintenances whose windows are computed; None if the recorded windows hold."""
+
 
 class History:
     """The rules of the time."""
@@ -93,6 +103,8 @@ class History:
         self._rules.load(header.versions)
         self._matchers = RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
         self._matchers.load(header.versions)
+        self._inhibits = RuleBook(compile_inhibits, InhibitDocument)
+        self._inhibits.load(header.versions)
         self._applies = sorted(header.applies, key=lambda apply: apply.seq)
         self._data_cutovers = [cutover for cutover in header.cutovers if cutover.lane == "data"]
         rows = [Cutover(*cutover[1:]) for cutover in self._data_cutovers]
@@ -106,6 +118,13 @@ class History:
 
     def matcher(self, seq: int) -> ActionMatcher:
         return self._matchers.at(seq)
+
+    def inhibits(self, seq: int) -> tuple[Inhibit, ...]:
+        return self._inhibits.at(seq)
+
+    @property
+    def maintenance(self) -> Sequence[MaintenanceDocument] | None:
+        return None
 
     def _of_series(self, partition: int) -> Timeline:
         start = (_BEGINNING, -1) if self._header.is_whole else (self._header.start, -1)
@@ -197,6 +216,11 @@ class Candidate:
         rules.load(in_force)
         matchers = RuleBook(ActionMatcher, *ActionMatcher.DOCUMENT_TYPES)
         matchers.load(in_force)
+        suppression = RuleBook(_suppression_documents, InhibitDocument, MaintenanceDocument)
+        suppression.load(in_force)
+        documents = suppression.at(0)
+        self._inhibits = compile_inhibits(documents)
+        self._maintenance = tuple(documents.of(MaintenanceDocument).values())
         self._rules = rules.at(0)
         self._matcher = matchers.at(0)
 
@@ -214,6 +238,17 @@ class Candidate:
 
     def matcher(self, seq: int) -> ActionMatcher:
         return self._matcher
+
+    def inhibits(self, seq: int) -> tuple[Inhibit, ...]:
+        return self._inhibits
+
+    @property
+    def maintenance(self) -> Sequence[MaintenanceDocument] | None:
+        return self._maintenance
+
+
+def _suppression_documents(documents: RuleSet, _: RuleSet | None) -> RuleSet:
+    return documents
 
 
 def _without_lag(apply: RecordedApply) -> LaneCutover:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.yaml_tree import Path
 from rules.documents.rule_book import RuleSet
+from rules.language.cel import ExpressionInvalid, compile_matcher
 from rules.replay.rule_tests.instants import absolute_instant, instant
 from rules.replay.rule_tests.load import RuleTest
 from rules.runbook import compile_runbook
@@ -34,7 +36,8 @@ _ACTION_KEYS = ("fail", "report", "never_reported", "probe", "reply_to", "sent",
 
 def problems_of_test(test: RuleTest, documents: Sequence[BaseModel]) -> list[RuleProblem]:
     checker = _Checker(test, RuleSet(documents))
-    return sorted([*checker.time_problems(), *checker.name_problems(), *checker.series_problems()])
+    others = (checker.series_problems(), checker.matcher_problems())
+    return sorted([*checker.time_problems(), *checker.name_problems(), *chain.from_iterable(others)])
 
 
 class _Checker:
@@ -106,6 +109,19 @@ class _Checker:
                     f"no rule, datapoint_type or system of {self._source.title} covers the series '{key}'"
                 )
                 yield self._problem(("given", index, "series"), message)
+
+    def matcher_problems(self) -> Iterator[RuleProblem]:
+        for index, given in enumerate(self._document.given):
+            matchers = {
+                ("silence", "where"): given.silence.where if given.silence is not None else None,
+                ("expire",): given.expire,
+            }
+            for path, text in matchers.items():
+                if text is not None:
+                    try:
+                        compile_matcher(text)
+                    except ExpressionInvalid as invalid:
+                        yield from self._source.problems_inside(("given", index, *path), invalid.errors)
 
     def _step_problems(self, path: Path, given: Given) -> Iterator[RuleProblem]:
         action = given.fail or given.report or given.probe or ""

@@ -97,6 +97,17 @@ def _unsnooze(world: World, given: Given, at: datetime) -> None:
     world.at(at, "unsnooze", rule=given.unsnooze, owner=given.owner, who=given.by)
 
 
+def _silence(world: World, given: Given, at: datetime) -> None:
+    silence = given.silence
+    assert silence is not None
+    arguments = {"where": silence.where, "lasts": silence.for_, "reason": silence.reason, "who": given.by}
+    world.at(at, "silence", **arguments)
+
+
+def _expire(world: World, given: Given, at: datetime) -> None:
+    world.at(at, "expire", where=given.expire, who=given.by)
+
+
 def _fail(world: World, given: Given, at: datetime) -> None:
     error = {} if given.error is None else {"error": given.error}
     world.at(at, "fail", action=given.fail, step=given.step, times=given.times, **error)
@@ -130,6 +141,8 @@ _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "snooze": _snooze,
     "unsnooze": _unsnooze,
     "resolve": _resolve,
+    "silence": _silence,
+    "expire": _expire,
     "fail": _fail,
     "report": _report,
     "never_reported": _never_reported,

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from rules.actions.hold import snoozes_of
 from rules.actions.steps.digest_results import DigestMaterial, digest_period
 from rules.alarms.staleness import NO_GAPS
 from rules.delivery.probe import ProbeResult
@@ -36,8 +35,10 @@ from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
 from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
+from rules.replay.silences import SimulatedSilences
 from rules.replay.simulated_run import Facts
-from schemas.documents import ChannelDocument, DatapointTypeDocument, ScheduleDocument
+from rules.suppression.reader import compile_inhibits
+from schemas.documents import ChannelDocument, DatapointTypeDocument, MaintenanceDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
 from schemas.wire.datapoint import TimestampBounds
 from schemas.wire.event_facts import event_facts
@@ -93,10 +94,15 @@ class World:
                 newest_seq=lambda: len(self._events),
                 events_after=lambda seq: self._events[seq:],
                 record=self._record,
-                suppressions=lambda alarms: snoozes_of(alarms, self.now),
+                suppressions=lambda alarms: self._silences.suppressions(alarms),
             )
         )
+        self._silences = SimulatedSilences(
+            compile_inhibits(rules), self._scheduler, lambda: self.now, self.append, self._open_alarms
+        )
         self._runs.targets.channels = rules.of(ChannelDocument)
+        for maintenance in rules.of(MaintenanceDocument).values():
+            self._silences.begin_maintenance(maintenance, start)
         self._retries = {
             (schedule.owner, schedule.name): schedule.retry.model_dump(mode="json")
             for schedule in rules.of(ScheduleDocument).values()
@@ -193,6 +199,12 @@ class World:
     def resolve(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
         self._operator.resolve(rule, owner, who)
 
+    def silence(self, where: str, lasts: timedelta, reason: str = "", who: str = _OPERATOR) -> None:
+        self._silences.add(where, lasts, reason, who)
+
+    def expire(self, where: str, who: str = _OPERATOR) -> None:
+        self._silences.expire(where, who)
+
     def fail(self, action: str, step: str | None = None, times: int = 1, error: str = "it failed") -> None:
         self._runs.targets.failures.append(Failure(action, step, times, error))
 
@@ -234,6 +246,10 @@ class World:
             own = with_retry(match, self._retries.get((facts["owner"], facts["schedule"])))
             self._runs.start(own, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
+        self._silences.release(facts, self._runs)
+
+    def _open_alarms(self) -> list[Facts]:
+        return [alarm_facts(record, self.now) for record in self.alarms if record.state == "open"]
 
     def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
         occurrence = recurrence.next_after(after)

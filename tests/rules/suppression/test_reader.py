@@ -70,9 +70,9 @@ async def test_only_alarms_that_can_inhibit_are_read(connection: Connection) -> 
     await open_alarm(connection, 3, "switch-down", "fra")
     await open_alarm(connection, 4, "cpu-hot")
     inhibits = await Suppressions().inhibits(connection)
-    found = await list_inhibiting(connection, inhibits, (await matched(connection))[target])
+    found = await list_inhibiting(connection, inhibits, [(await matched(connection))[target]])
     assert [alarm.id for alarm in found] == [source]
-    assert await list_inhibiting(connection, inhibits, (await matched(connection))[source]) == []
+    assert await list_inhibiting(connection, inhibits, [(await matched(connection))[source]]) == []
 
 
 async def test_open_alarms_are_narrowed_by_the_literals_of_a_matcher(connection: Connection) -> None:

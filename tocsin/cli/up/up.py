@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 from tocsin.cli.errors import run_command
+from tocsin.core.addresses import DATA_VARIABLE, DEFAULT_DATA, publish_addresses
 
 if TYPE_CHECKING:
     from tocsin.core.settings import Settings

@@ -4,6 +4,9 @@ Guarantee: limits, groups, overlaps, waits and the end of an escalation are thos
 (`rules.replay.runs`). Every delivery succeeds, and nothing is sent. A notification is a message
 that a step sends: to a channel, a webhook, Slack, by email or through Apprise.
 
+Silences are those of the recording (`recorded_silences`). Windows of candidate maintenances are
+computed, and replace the recorded windows.
+
 Limits and overlaps apply across owners, so notifications are counted when all owners have been
 replayed, in the order of time. Events that an action emits and datapoints that it records are
 ignored: those of the time are in the recording.
@@ -18,11 +21,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.actions.hold import snoozes_of
 from rules.actions.steps.digest_results import DigestMaterial
 from rules.dispatch.event_waits import MAX_EVENTS
 from rules.replay.alarms import AlarmStore, alarm_facts
 from rules.replay.backtest.operator import alarm_of, apply_operator_event, is_operator_event
+from rules.replay.backtest.recorded_silences import is_window, recorded_silences
 from rules.replay.backtest.recording.model import RecordedEvent
 from rules.replay.backtest.relevant_events import NotificationKey, event_order, matches
 from rules.replay.backtest.timelines import Timelines
@@ -31,8 +34,10 @@ from rules.replay.log import LogEntry
 from rules.replay.perform import DELIVERIES
 from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, Scheduler
+from rules.replay.silences import SimulatedSilences
 from schemas.wire.alarm_events import event_type
 from tocsin.core.instant import MICROSECOND
+from tocsin.core.records import NewEvent
 
 
 def count_notifications(
@@ -40,6 +45,10 @@ def count_notifications(
 ) -> Counter[NotificationKey]:
     """Count notifications in the window. `events` are the relevant events of all owners."""
     dispatch = _Dispatch(timelines, since)
+    for silence in recorded_silences(events, with_windows=timelines.maintenance is None):
+        dispatch.silences.put(silence)
+    for document in timelines.maintenance or ():
+        dispatch.silences.begin_maintenance(document, since)
     for event in sorted(events, key=event_order):
         dispatch.add(event)
     dispatch.run_until(until)
@@ -67,8 +76,11 @@ class _Dispatch:
                 newest_seq=lambda: self._seq,
                 events_after=lambda seq: [event for event in self._newest if event["seq"] > seq],
                 record=lambda datapoints, lineage: None,
-                suppressions=lambda alarms: snoozes_of(alarms, self._now),
+                suppressions=lambda alarms: self.silences.suppressions(alarms),
             )
+        )
+        self.silences = SimulatedSilences(
+            (), self._scheduler, lambda: self._now, self._append_silence_event, self._open_alarms
         )
 
     def add(self, event: RecordedEvent) -> None:
@@ -84,12 +96,24 @@ class _Dispatch:
     def _dispatch(self, event: RecordedEvent) -> None:
         self._seq += 1
         self._runs.targets.channels = self._timelines.matcher(event.seq).channels
+        self.silences.inhibits = self._timelines.inhibits(event.seq)
         self._update_alarm(event)
         facts = {**event.facts(), "seq": self._seq, "alarm_id": event.alarm_id}
         self._newest.append(facts)
         for match in matches(self._timelines, event):
             self._runs.start(match, facts, event.alarm_id, ())
         self._runs.see(facts)
+        if not is_window(event) or self._timelines.maintenance is None:
+            self.silences.release(facts, self._runs)
+
+    def _append_silence_event(self, event: NewEvent) -> None:
+        """Dispatch an event of a computed window, which no recording has."""
+        recorded = RecordedEvent.of(event, self._seq)
+        facts = {**recorded.facts(), "alarm_id": None}
+        self._scheduler.add(self._now, EVENT, partial(self.silences.release, facts, self._runs))
+
+    def _open_alarms(self) -> list[Mapping[str, Any]]:
+        return [alarm_facts(record, self._now) for record in self._alarms if record.state == "open"]
 
     def _update_alarm(self, event: RecordedEvent) -> None:
         if event.alarm_id is None:

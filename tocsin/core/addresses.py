@@ -1,8 +1,8 @@
 """The addresses of the servers of a `tocsin up` on this machine.
 
 Guarantee: the variables `TOCSIN_POSTGRES` and `TOCSIN_NATS` have priority. Without them, commands
-use the addresses that the running `up` wrote to a file in its data directory, `TOCSIN_DATA` or
-`.tocsin`. It removes the file when it stops.
+and the producer of `tocsin.client` use the addresses that the running `up` wrote to a file in its
+data directory, `TOCSIN_DATA` or `.tocsin`. It removes the file when it stops.
 
 Why: after `tocsin up` in one terminal, `tocsin upcoming` works in another without settings. On
 failure: the file of an `up` that was killed names servers that do not answer, and the error
@@ -16,6 +16,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tocsin.core.settings import Settings
 
 DEFAULT_DATA = Path(".tocsin")
 DATA_VARIABLE = "TOCSIN_DATA"
@@ -31,6 +35,12 @@ def read_addresses() -> dict[str, str]:
         return {key: str(addresses[key]) for key in _KEYS}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def with_addresses(settings: Settings) -> Settings:
+    """The settings; addresses that they do not have come from a running `up`."""
+    missing = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
+    return settings.model_copy(update=missing)
 
 
 @contextmanager

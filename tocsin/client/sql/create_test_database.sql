@@ -1,0 +1,2 @@
+-- A new database for a test. `{}` is its name, as an identifier.
+create database {}
