@@ -1363,6 +1363,13 @@ $function$;
 comment on function tocsin.guard(text) is 'Protects one table of the log, or one of its partitions, against direct writes. Reading stays a matter of grants.';
 revoke all on function tocsin.guard(text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.is_reserved_type(type text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text])));
+comment on function tocsin.is_reserved_type(text) is 'Whether only Tocsin itself writes events of a type. schemas/values/event_types.py lists the same types.';
+
 CREATE OR REPLACE FUNCTION tocsin.log_tables()
  RETURNS text[]
  LANGUAGE sql
@@ -1620,6 +1627,17 @@ begin
 end
 $function$;
 comment on function tocsin.refuse_direct_write() is 'Trigger function of the log tables: rejects statements of everyone but a superuser and the functions of Tocsin. Those run as the owner with a search path that no session has, which tells them from a statement that the owner types.';
+
+CREATE OR REPLACE FUNCTION tocsin.refuse_reserved_type()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+    raise exception 'the event type % of schedule % is reserved for events of tocsin itself: choose another type',
+        quote_literal(new.type), quote_literal(new.name) using errcode = 'TS002';
+end
+$function$;
+comment on function tocsin.refuse_reserved_type() is 'Raises TS002. The trigger schedule_type_is_free calls it.';
 
 CREATE OR REPLACE FUNCTION tocsin.replace_schedule(content tocsin.schedule, nominal_at timestamp with time zone, if_generation bigint, who text, via text, verb text DEFAULT 'edit'::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -2150,6 +2168,8 @@ create policy readable on tocsin.log_head as permissive for select to public usi
 CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
 CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
+CREATE TRIGGER schedule_type_is_free BEFORE INSERT OR UPDATE OF type ON tocsin.schedule FOR EACH ROW WHEN (((new.type <> 'schedule-fired'::text) AND (NOT ((new.owner = 'tocsin:silences'::text) AND (new.type = 'silence-ended'::text))) AND tocsin.is_reserved_type(new.type))) EXECUTE FUNCTION tocsin.refuse_reserved_type();
+
 insert into public.tocsin_migration (number, name, checksum) values (1, '0001_time_settings_and_audit', '8e8d99d17c6cdab63df9ebafbeb8363739bcd96b2d7d31726ef768d365f558b6');
 insert into public.tocsin_migration (number, name, checksum) values (2, '0002_record_log', '58c0280d1b88ae735f7b195ca9984398400a7414cf99c7e6a47d9b545560e04e');
 insert into public.tocsin_migration (number, name, checksum) values (3, '0003_timers_and_schedules', '95859a3b6430c6d0ea3de46943b072fb630a59d71c3e82ba25d12462f694d00c');
@@ -2166,5 +2186,6 @@ insert into public.tocsin_migration (number, name, checksum) values (13, '0013_a
 insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '73827a227c1f416b6a206370dd7b1ac4e1f9289f01147247d74afc44efbf3b51');
+insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 
 select tocsin.extend_log();

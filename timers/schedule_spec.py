@@ -23,14 +23,14 @@ from schemas.values.event_types import check_schedule_type
 from tocsin.core.errors import InvalidInput
 
 CATCH_UPS = ("latest", "all", "none")
-SOURCES = ("api", "rules", "system")
-"""`system`: a schedule of Tocsin itself. Only its type may be reserved (`schemas.values.event_types`)."""
+SOURCES = ("api", "rules")
 LONGEST_NAME = 128
 LONGEST_TEXT = 2_000
 MOST_CATCH_UP = 10_000
 LARGEST_PAYLOAD_BYTES = 229_376
 RESERVED_OWNERS = "tocsin:"
 """The beginning of the owners of Tocsin's own schedules."""
+_OWN_OWNERS = "tocsin:"
 _TYPE = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -68,6 +68,11 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
     """
     _check_text("name", spec.name, shortest=1)
     _check_text("owner", spec.owner, shortest=0)
+    if spec.owner.startswith(_OWN_OWNERS):
+        raise InvalidInput(
+            f"the owner {spec.owner!r} of schedule {spec.name!r} is reserved for schedules of tocsin itself",
+            remedy=f"choose an owner that does not begin with {_OWN_OWNERS!r}",
+        )
     refuse_reserved_owner(spec.owner)
     if spec.action is not None:
         _check_text("action", spec.action, shortest=1)
@@ -76,8 +81,7 @@ def checked(spec: ScheduleSpec) -> ScheduleSpec:
         raise InvalidInput(
             f"the type {spec.type!r} {of_schedule} is not 1 to 128 letters, digits, '_' or '-'"
         )
-    if spec.source != "system":
-        check_schedule_type(spec.type)
+    check_schedule_type(spec.type)
     for key, value, allowed in (("catch_up", spec.catch_up, CATCH_UPS), ("source", spec.source, SOURCES)):
         if value not in allowed:
             raise InvalidInput(

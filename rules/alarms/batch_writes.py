@@ -41,6 +41,7 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    Suppressed,
     pass_time,
     step,
 )
@@ -50,6 +51,7 @@ from rules.lanes.lineage_store import insert_lineages
 from schemas.wire.alarm_events import (
     TIMED_TRANSITIONS,
     RuleTransition,
+    suppressed_event,
     transition_event,
     transition_event_id,
 )
@@ -255,6 +257,11 @@ class AlarmBatch(Writes):
             touched = self._touched_alarm(key, effect.alarm, correlation_id)
             touched.state, touched.resolved_at, touched.reason = "resolved", effect.at, effect.reason
             self._append_transition(touched, "resolved", effect)
+        elif isinstance(effect, Suppressed):
+            _log.warning("event changed no alarm", rule=key[0], owner=key[1], reason=effect.reason)
+            self.events.append(
+                suppressed_event(key[0], key[1], effect.at, effect.event_id, effect.depth, effect.reason)
+            )
         elif isinstance(effect, MessageFailed):
             _log.warning("message cannot be filled", rule=key[0], owner=key[1], error=effect.error)
 

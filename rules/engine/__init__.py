@@ -22,6 +22,7 @@ from rules.engine.effects import (
     Open,
     Pend,
     Resolve,
+    Suppressed,
 )
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid
@@ -51,6 +52,7 @@ __all__ = [
     "Rule",
     "RuleInvalid",
     "RuleState",
+    "Suppressed",
     "TypeIndex",
     "Value",
     "WentStale",

@@ -150,7 +150,28 @@ class MessageFailed:
     error: str
 
 
-Effect = Pend | Describe | DropPending | ArmSustain | CancelSustain | Open | Changed | Resolve | MessageFailed
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """An event changed nothing, because too many transitions led to it (`cascade_depth`)."""
+
+    at: datetime
+    event_id: str
+    depth: int
+    reason: str
+
+
+Effect = (
+    Suppressed
+    | Pend
+    | Describe
+    | DropPending
+    | ArmSustain
+    | CancelSustain
+    | Open
+    | Changed
+    | Resolve
+    | MessageFailed
+)
 Effects = tuple[Effect, ...]
 
 

@@ -25,7 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from rules.engine.effects import Effects
+from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
+from rules.engine.effects import Effects, Suppressed
 from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale, increase
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
@@ -57,7 +58,7 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
     elif isinstance(input, WentStale):
         state, more = _go_stale(rule, state, input)
     else:
-        state, more = _see_event(rule, state, input)
+        state, more = _see_within_depth(rule, state, input)
     return state, effects + more if effects else more
 
 
@@ -222,7 +223,17 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
     return _continue(rule, state, firing, rule.no_data == "alarm", rule.no_data_for, evaluated)
 
 
-def _see_event(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
+def _see_within_depth(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
+    depth = depth_of(event.facts)
+    after, effects = _see_event(rule, state, event, depth + 1 if depth else 0)
+    if depth < MAX_DEPTH or not effects:
+        return after, effects
+    return state, (
+        Suppressed(event.at, str(event.facts.get("id") or ""), depth, reason_of(rule.name, depth)),
+    )
+
+
+def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tuple[RuleState, Effects]:
     if event.facts.get("rule") == rule.name:
         # The rule's own events would keep its alarm open forever.
         return state, ()
@@ -230,7 +241,7 @@ def _see_event(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleStat
     if rule.where is not None and not rule.where.matches(activation):
         return state, ()
     firing = _firing_series(state, _EVENTS_KEY, event.at)
-    evaluated = EvaluatedInput(event.at, event.owner, rule.instance_of(event), _EVENTS_KEY, None)
+    evaluated = EvaluatedInput(event.at, event.owner, rule.instance_of(event), _EVENTS_KEY, None, depth=depth)
     if rule.count is not None:
         return _count_event(rule, state, event, firing, evaluated)
     is_firing = fires(rule, activation, _is_open(state, firing))

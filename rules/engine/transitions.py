@@ -51,6 +51,8 @@ class EvaluatedInput(NamedTuple):
     key: str
     value: Value | None
     is_stale: bool = False
+    depth: int = 0
+    """The depth of the transitions that the input causes (`cascade_depth`); 0: they have none."""
     is_time: bool = False
     """No input, but an instant that has passed: no other input of that instant can follow."""
 
@@ -188,7 +190,7 @@ def _transition_closed(rule: Rule, state: RuleState, input: EvaluatedInput) -> t
         owner=input.owner,
         severity=severity,
         since=first.since,
-        payload={},
+        payload=_depth(input),
         source_event_id=uuid.UUID(first.event_id) if first.event_id else None,
         instance=input.instance,
     )
@@ -241,7 +243,7 @@ def _resolution(rule: Rule, state: RuleState, alarm: Alarm, input: EvaluatedInpu
     """The payload of the `alarm-resolved` event."""
     text = messages.stale_text if input.is_stale else messages.cleared_text
     key = input.key or alarm.lead
-    return messages.resolved_payload(
+    payload = messages.resolved_payload(
         alarm.payload,
         reason="no-data" if input.is_stale else "cleared",
         message=text(rule, input.owner, key, input.value, input.at),
@@ -249,6 +251,7 @@ def _resolution(rule: Rule, state: RuleState, alarm: Alarm, input: EvaluatedInpu
         key=base_key(key),
         value=input.value,
     )
+    return {**{name: value for name, value in payload.items() if name != "depth"}, **_depth(input)}
 
 
 def _changed(
@@ -287,6 +290,8 @@ def _described(
     )
     # An alarm keeps the instant at which it began, whichever series it names.
     payload["since"] = messages.since_text(alarm.since)
+    if "depth" in alarm.payload:
+        payload["depth"] = alarm.payload["depth"]
     alarm = replace(alarm, payload=payload, severity=severity, lead=lead, series=series, cause=firing.cause)
     return alarm, failed
 
@@ -301,6 +306,10 @@ def _next_join(state: RuleState, at: datetime) -> datetime | None:
         # The sustain comes first, and may leave series that have still to join.
         instants.add(state.due_at)
     return min((instant for instant in instants if instant > at), default=None)
+
+
+def _depth(input: EvaluatedInput) -> dict[str, Any]:
+    return {"depth": input.depth} if input.depth else {}
 
 
 def _cancel_clearing(state: RuleState, alarm: Alarm) -> Effects:

@@ -34,6 +34,7 @@ from rules.engine import (
     Resolve,
     Rule,
     RuleState,
+    Suppressed,
     WentStale,
     adopt,
     advance,
@@ -58,6 +59,9 @@ class TransitionListener(Protocol):
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         """A state changes at an instant, unless an input comes before."""
+
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        """An event changed no alarm of the rule, because too many transitions led to it."""
 
 
 class SeriesListener(TransitionListener, Protocol):
@@ -89,7 +93,7 @@ class RuleMemory:
         self._rules[rule.name] = rule
         before = self.states.get(key, BLANK)
         after, effects = step(rule, before, given)
-        if after is not before:
+        if after is not before or effects:
             self._change(key, after, effects, correlation_id)
 
     def restore(self, rule: Rule, state: RuleState) -> None:
@@ -187,6 +191,8 @@ class RuleMemory:
             elif isinstance(effect, Resolve):
                 record = self._alarms.resolve(effect.alarm.id, effect.at)
                 self._listener.on_transition(record, "resolved", effect.at, effect.payload)
+            elif isinstance(effect, Suppressed):
+                self._listener.on_suppressed(key[0], self.owner, effect)
             elif isinstance(effect, MessageFailed):
                 _log.warning("message cannot be filled", rule=key[0], owner=self.owner, error=effect.error)
 

@@ -65,6 +65,9 @@ TIMED_TRANSITIONS = {
 """The transition of each key of a for-sustain timer."""
 
 
+SUPPRESSED = "rules-suppressed"
+
+
 def event_type(transition: Transition) -> str:
     return f"alarm-{transition}"
 
@@ -108,6 +111,22 @@ def transition_event(
         severity=alarm.severity,
         source_event_id=alarm.source_event_id,
         correlation_id=alarm.correlation_id,
+    )
+
+
+def suppressed_event(rule: str, owner: str, at: datetime, event_id: str, depth: int, reason: str) -> NewEvent:
+    """The record that an event did not change the alarms of a rule, because too many transitions led
+    to it. It has the depth of that event, so that no rule continues from it."""
+    source = uuid.UUID(event_id) if event_id else None
+    return NewEvent(
+        id=uuid.uuid5(source, f"suppressed/{rule}") if source else uuid.uuid4(),
+        ts=at,
+        origin="derived",
+        type=SUPPRESSED,
+        payload={"reason": reason, "depth": depth},
+        rule=rule,
+        owner=owner,
+        source_event_id=source,
     )
 
 

@@ -62,8 +62,8 @@ def test_a_schedule_may_only_have_the_type_that_it_has_by_default() -> None:
         check_schedule_type("schedule-missed")
     with pytest.raises(InvalidInput):
         checked(ScheduleSpec("s", {}, type="alarm-opened"))
-    # A schedule of Tocsin itself ends a silence.
-    assert checked(ScheduleSpec("s", {}, type="silence-ended", source="system")).type == "silence-ended"
+    with pytest.raises(InvalidInput, match="the owner 'tocsin:silences' of schedule 's' is reserved"):
+        checked(ScheduleSpec("s", {}, owner="tocsin:silences"))
 
 
 @pytest.mark.parametrize(

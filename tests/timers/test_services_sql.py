@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from clock.term import begin_term
+from schemas.values.event_types import RESERVED_PREFIXES, RESERVED_TYPES, is_reserved
 from tests.records import events
 from tests.sessions import Sessions
 from tests.sql import blocked
@@ -210,3 +211,25 @@ async def test_no_writer_can_store_a_schedule_that_breaks_the_list(connection: C
         with pytest.raises(psycopg.errors.CheckViolation):
             await connection.execute(f"""update tocsin.schedule set {column} = '{{"x": 1e5000}}'""".encode())
     assert len(await list_schedules(connection)) == 1
+
+
+@pytest.mark.parametrize("type", ["alarm-resolved", "silence-ended", "log-pruned", "schedule-missed"])
+async def test_a_service_cannot_schedule_an_event_of_a_reserved_type(
+    connection: Connection, type: str
+) -> None:
+    with pytest.raises(psycopg.Error, match="is reserved for events of tocsin itself") as error:
+        await connection.execute(
+            "select tocsin.schedule_once('svc', 'remind', '2031-03-02 08:00Z', type => %s)", (type,)
+        )
+    assert error.value.sqlstate == "TS002"
+    await connection.execute("select tocsin.schedule_once('svc', 'remind', '2031-03-02 08:00Z')")
+    with pytest.raises(psycopg.Error, match="is reserved"):
+        await connection.execute("update tocsin.schedule set type = %s", (type,))
+
+
+async def test_sql_and_python_reserve_the_same_types(connection: Connection) -> None:
+    types = [f"{prefix}x" for prefix in RESERVED_PREFIXES] + sorted(RESERVED_TYPES) + ["order-x", "alarmed"]
+    cursor = await connection.execute(
+        "select t, tocsin.is_reserved_type(t) from unnest(%s::text[]) as t", (types,)
+    )
+    assert dict(await cursor.fetchall()) == {type: is_reserved(type) for type in types}

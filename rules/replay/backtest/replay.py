@@ -17,7 +17,7 @@ from typing import Any
 
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
-from rules.engine import Arrival, EventSeen, Rule, RuleState, WentStale
+from rules.engine import Arrival, EventSeen, Rule, RuleState, Suppressed, WentStale
 from rules.engine.messages import described_alarm
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
@@ -95,6 +95,9 @@ class LaneReplay:
         self.transitions.append(
             AlarmTransition(alarm.rule, alarm.owner, transition, at, alarm.id, alarm.severity, payload)
         )
+
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        """Nothing: it is no transition."""
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         """Nothing: a sustain ends with the next input, or in `finish`."""

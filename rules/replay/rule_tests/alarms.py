@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rules.alarms.staleness import NO_GAPS, TrackedSeries, extended_deadline
 from rules.documents.compiled_rules import CompiledRuleSet
-from rules.engine import Arrival, EventSeen, WentStale
+from rules.engine import Arrival, EventSeen, Suppressed, WentStale
 from rules.health.observations import Observation
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
@@ -20,7 +20,7 @@ from rules.replay.log import LogEntry
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.scheduler import EVENT_SUSTAIN, STALENESS, SUSTAIN, Scheduler
-from schemas.wire.alarm_events import RuleTransition, transition_event
+from schemas.wire.alarm_events import RuleTransition, suppressed_event, transition_event
 from tocsin.core.records import NewEvent
 
 Lineage = tuple[str, ...]
@@ -96,6 +96,10 @@ class SimulatedAlarms:
     ) -> None:
         self._log(LogEntry(at, "alarm", record.alarm.rule, record.alarm.owner, transition, payload))
         self._append(transition_event(record.ref, transition, at, payload), self._lineage)
+
+    def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
+        at, event_id, depth, reason = suppressed.at, suppressed.event_id, suppressed.depth, suppressed.reason
+        self._append(suppressed_event(rule, owner, at, event_id, depth, reason), self._lineage)
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
         rank = SUSTAIN if isinstance(memory, SeriesMemory) else EVENT_SUSTAIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cdc.publisher import Publisher
 from rules.alarms.batch_writes import AlarmBatch, read_states, state_key
+from rules.engine.cascade_depth import MAX_DEPTH
 from rules.lanes.batch import PhasedPlan
 from rules.lanes.lineage_store import read_lineages
 from rules.worker import Worker
@@ -68,3 +69,37 @@ async def test_the_event_of_a_sustain_has_the_lineage_of_the_datapoint_that_arme
     }
     # An ordinary datapoint stores nothing.
     assert await read_lineages(connection, events.values()) == {events["plant-7"]: ("rr",)}
+
+
+async def test_event_rules_that_trigger_each_other_end_with_a_recorded_reason(
+    settings: Settings, connection: Connection
+) -> None:
+    await put(connection, EACH_OTHER)
+    async with (
+        running(Service("cdc", Publisher(settings).run)),
+        running(Service("worker", Worker(settings).run)),
+    ):
+        await wait_for_shares(connection, 8)
+        await send(settings, [9, 1], ["plant-7"])
+
+        async def is_suppressed() -> bool:
+            return bool(await all_rows(connection, SUPPRESSED))
+
+        await eventually(is_suppressed, "the loop is cut", within=60)
+    (event, *_) = await all_rows(connection, SUPPRESSED)
+    assert "trigger each other" in event["payload"]["reason"]
+    assert event["payload"]["depth"] == MAX_DEPTH
+
+
+EACH_OTHER = """
+event_rule: {name: k, datapoint: temperature, above: 5}
+---
+event_rule: {name: r1, event: "alarm-*", where: 'rule == "r2"', fire: 'type == "alarm-resolved"'}
+---
+event_rule:
+  name: r2
+  event: "alarm-*"
+  where: 'rule == "r1" || rule == "k"'
+  fire: 'type == "alarm-opened"'
+"""
+SUPPRESSED = "select * from tocsin.event where type = 'rules-suppressed' order by seq"

@@ -65,3 +65,45 @@ action:
     world.at(minutes(1), "emit", type="link-down", owner="o")
     world.run_until(minutes(60))
     assert [state for state, _ in runs(world)] == ["completed", "skipped"]
+
+
+EACH_OTHER = """
+event_rule: {{name: k, datapoint: k, above: 5}}
+---
+event_rule: {{name: r1, event: "alarm-*", where: 'rule == "r2"', fire: 'type == "alarm-resolved"'{keys}}}
+---
+event_rule:
+  name: r2
+  event: "alarm-*"
+  where: 'rule == "r1" || rule == "k"'
+  fire: 'type == "alarm-opened"'
+"""
+
+
+def test_event_rules_that_trigger_each_other_are_cut_with_a_reason() -> None:
+    for keys in ("", ", for: 1m"):
+        world = simulate(EACH_OTHER.format(keys=keys))
+        for minute, value in ((1, 9), (2, 1)):
+            world.at(minutes(minute), "arrive", owner="o", key="k", value=value)
+        world.run_until(minutes(600))
+        suppressed = [entry for entry in world.log if entry.name == "rules-suppressed"]
+        assert suppressed, keys
+        assert "trigger each other" in suppressed[0].details["payload"]["reason"]
+        assert len([entry for entry in world.log if entry.kind == "alarm"]) < 40
+
+
+def test_a_harmless_cascade_of_event_rules_is_not_cut() -> None:
+    world = simulate("""
+event_rule: {name: k, datapoint: k, above: 5}
+---
+event_rule:
+  name: group
+  event: "alarm-*"
+  where: 'rule == "k"'
+  fire: 'type == "alarm-opened"'
+""")
+    for minute in range(1, 100):
+        world.at(minutes(minute), "arrive", owner="o", key="k", value=9 if minute % 2 else 1)
+    world.run_until(minutes(120))
+    assert not [entry for entry in world.log if entry.name == "rules-suppressed"]
+    assert len([entry for entry in world.log if entry.name == "group" and entry.kind == "alarm"]) == 99
