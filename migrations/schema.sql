@@ -316,6 +316,25 @@ comment on column tocsin.cdc_report.seq is 'Sequence at which the problem is.';
 comment on column tocsin.cdc_report.since is 'Start of the problem.';
 insert into tocsin.cdc_report default values;
 
+create table tocsin.channel_test (
+    id uuid not null,
+    channel text not null,
+    transition text not null,
+    requested_by text not null,
+    requested_at timestamp with time zone not null default tocsin.instant(),
+    worker text,
+    taken_at timestamp with time zone,
+    state text,
+    result text,
+    constraint channel_test_pkey PRIMARY KEY (id),
+    constraint channel_test_state_check CHECK ((state = ANY (ARRAY['delivered'::text, 'retryable'::text, 'permanent'::text])))
+);
+CREATE INDEX channel_test_new ON tocsin.channel_test USING btree (requested_at) WHERE (taken_at IS NULL);
+CREATE INDEX channel_test_requested ON tocsin.channel_test USING btree (requested_at);
+comment on table tocsin.channel_test is 'Tests of channels. The command line inserts a row and waits for its result. A worker sends the message, with its own secrets and its own network: those of the operator are not involved. Rows older than a day are removed by the next test.';
+comment on column tocsin.channel_test.transition is 'The occasion that the message is about, such as opened.';
+comment on column tocsin.channel_test.state is 'Outcome of the delivery, null until it has ended.';
+
 create table tocsin.current_value (
     owner text not null,
     key text not null,
@@ -2187,5 +2206,6 @@ insert into public.tocsin_migration (number, name, checksum) values (14, '0014_n
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '73827a227c1f416b6a206370dd7b1ac4e1f9289f01147247d74afc44efbf3b51');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
+insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 
 select tocsin.extend_log();
