@@ -192,21 +192,15 @@ class AlarmBatch(Writes):
 
     def keys_to_recheck(self, until: datetime) -> list[StateKey]:
         """The states that the batch changed, and that change again before an instant."""
-        return [
-            key
-            for key, state in self._states.items()
-            if (recheck_at := state.recheck_at) is not None and recheck_at < until
-        ]
+        states = self._states.items()
+        return [key for key, state in states if state.recheck_at is not None and state.recheck_at < until]
 
     def apply_time(self, rule: Rule, key: StateKey, until: datetime) -> None:
         """Handle what is due before `until` without an input. Inputs at that instant may follow."""
         self._apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
 
     def _apply_observed(
-        self,
-        key: StateKey,
-        function: StateFunction,
-        correlation_id: uuid.UUID | None = None,
+        self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
         effects = self.change_state(key, function, correlation_id)
         if key[1] in self._observed_owners:

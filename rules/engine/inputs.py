@@ -31,7 +31,7 @@ class Arrival(NamedTuple):
     ts: datetime
     labels: dict[str, str]
     is_late: bool = False
-    """Its `ts` is older than the newest of the series: it is stored, and not judged."""
+    """Its `ts` is older than the newest of the series: it is stored, and not evaluated."""
 
 
 class WentStale(NamedTuple):

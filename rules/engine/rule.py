@@ -126,7 +126,7 @@ class Rule:
             and self.clear is None
         )
         """Whether a series that does not fire cannot begin to by values that leave the window."""
-        self.judges_values = not self.names <= {"freshness", "age", *severities()}
+        self.reads_values = not self.names <= {"freshness", "age", *severities()}
         """Whether its conditions read more than whether data arrives."""
         self.reads_freshness = bool({"freshness", "age"} & self.names)
 

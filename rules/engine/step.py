@@ -27,12 +27,12 @@ from datetime import datetime, timedelta
 
 from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
 from rules.engine.effects import Effects, Suppressed
-from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale, increase
+from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import BLANK, FiringSeries, RuleState, Track
+from rules.engine.tracks import counted, next_expiry, track_of
 from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
-from rules.engine.windows import Buckets
 from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
 _NO_LABELS: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _expire_all(rule: Rule, owner: str, state: RuleState, at: datetime) -> tuple
     for key in sorted(state.tracks):
         state, more = _expire(rule, owner, state, key, at)
         effects += more
-    return state._replace(expire_at=_next_expiry(rule, state)), effects
+    return state._replace(expire_at=next_expiry(rule, state)), effects
 
 
 def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) -> tuple[RuleState, Effects]:
@@ -103,30 +103,23 @@ def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) ->
         return state, ()
     state = state.tracking(key, track._replace(buckets=buckets), rule.fingerprint, state.expire_at)
     last = Arrival(at, 0, owner, key, track.value, track.ts, track.labels)
-    return _judge(rule, state, last, None, track._replace(buckets=buckets))
-
-
-def _next_expiry(rule: Rule, state: RuleState) -> datetime | None:
-    if rule.window is None or rule.reads_freshness or (rule.window_only_falls and not state.firing_series):
-        return None
-    expiries = (rule.window.expiry(track.buckets) for track in state.tracks.values())
-    return min((expiry for expiry in expiries if expiry is not None), default=None)
+    return _evaluate_series(rule, state, last, None, track._replace(buckets=buckets))
 
 
 def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
-    if arrival.is_late and rule.judges_values:
+    if arrival.is_late and rule.reads_values:
         return _arrive_late(rule, state, arrival)
     if rule.where is not None and not rule.covers_series(arrival):
         firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
         return _leave(rule, state, arrival, firing)
     if not rule.needs_track:
-        return _judge(rule, state, arrival, None, None)
+        return _evaluate_series(rule, state, arrival, None, None)
     before = state.tracks.get(arrival.key)
-    track = _track(rule, before, arrival)
+    track = track_of(rule, before, arrival)
     state = state.tracking(arrival.key, track, rule.fingerprint, state.expire_at)
-    state, effects = _judge(rule, state, arrival, before, track)
+    state, effects = _evaluate_series(rule, state, arrival, before, track)
     if rule.window is not None and state.expire_at is None:
-        state = state._replace(expire_at=_next_expiry(rule, state))
+        state = state._replace(expire_at=next_expiry(rule, state))
     return state, effects
 
 
@@ -140,14 +133,14 @@ def _arrive_late(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleSt
     )
 
 
-def _judge(
+def _evaluate_series(
     rule: Rule, state: RuleState, arrival: Arrival, before: Track | None, track: Track | None
 ) -> tuple[RuleState, Effects]:
     """Evaluate the conditions for a datapoint, or for the one that came last."""
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
-        value = rule.window.amount(track.buckets, _counted(track), track.ts, arrival.at)
+        value = rule.window.amount(track.buckets, counted(track), track.ts, arrival.at)
     had_no_data = firing is not None and firing.cause == "no_data"
     is_open = firing is not None and _is_open(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
@@ -208,7 +201,7 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
         value = (
             None
             if track is None
-            else rule.window.amount(track.buckets, _counted(track), track.ts, went_stale.at)
+            else rule.window.amount(track.buckets, counted(track), track.ts, went_stale.at)
         )
     evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
@@ -387,28 +380,6 @@ def _is_open(state: RuleState, firing: FiringSeries | None) -> bool:
     if firing is None or firing.cause != "fired":
         return False
     return firing.is_resolved or state.phase in ("open", "clearing")
-
-
-def _track(rule: Rule, before: Track | None, arrival: Arrival) -> Track:
-    resets, fired = 0.0, ""
-    buckets: Buckets = ()
-    if before is not None:
-        resets, fired, buckets = before.resets, before.fired, before.buckets
-        risen = increase(rule, arrival, before)
-        if risen is not None and not isinstance(before.value, str) and not isinstance(arrival.value, str):
-            # The sum of what a counter lost by its resets.
-            resets += risen - (arrival.value - before.value)
-    track = Track(arrival.value, arrival.at, arrival.ts, (), resets, fired)
-    if rule.window is None:
-        return track
-    value = _counted(track) if rule.window.reduce == "rate" else arrival.value
-    added = rule.window.add(buckets, value, arrival.at, arrival.ts)
-    return track._replace(buckets=added, labels=arrival.labels)
-
-
-def _counted(track: Track) -> Value:
-    """The value of a counter as if it had never been reset."""
-    return track.value if isinstance(track.value, str) or not track.resets else track.value + track.resets
 
 
 def _evaluated(rule: Rule, input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
@@ -21,40 +22,6 @@ from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
-INPUTS = (
-    *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
-    *("fail", "report", "never_reported", "probe", "outage"),
-)
-EXPECTATIONS = (
-    "opened",
-    "changed",
-    "resolved",
-    "sent",
-    "event",
-    "stale",
-    "fresh",
-    "rejected",
-    "health",
-    "run",
-)
-_KEYS_OF_INPUTS = {
-    "values": ("series",),
-    "every": ("series",),
-    "labels": ("series",),
-    "batch": ("series",),
-    "ts": ("series", "event"),
-    "payload": ("event",),
-    "id": ("event",),
-    "severity": ("event",),
-    "correlation_id": ("event",),
-    "reply_to": ("event",),
-    "step": ("fail", "report", "probe"),
-    "times": ("fail",),
-    "result": ("report",),
-    "error": ("report", "fail"),
-    "well": ("probe",),
-    "latency_ms": ("probe",),
-}
 """The keys that belong to some kinds of inputs only, and would have no effect elsewhere."""
 MAX_VALUES = 100_000
 SHORTEST_OUTAGE = timedelta(seconds=2)
@@ -281,7 +248,7 @@ class Given(StrictModel):
 
     def _check_keys(self) -> None:
         kind = self.kind
-        for key, kinds in _KEYS_OF_INPUTS.items():
+        for key, kinds in KEYS_OF_INPUTS.items():
             if kind not in kinds and key in self.model_fields_set:
                 raise document_error(f"has '{key}', which belongs to {' or '.join(kinds)}: remove it", key)
         if self.correlation_id is not None and self.reply_to is not None:

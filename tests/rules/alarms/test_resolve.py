@@ -1,4 +1,4 @@
-"""An operator resolves an alarm at one place of its lane, and the rule opens another one only anew."""
+"""An operator resolves an alarm at one place of its lane, and the rule opens another one only after it was clear."""
 
 from __future__ import annotations
 

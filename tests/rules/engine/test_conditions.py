@@ -172,7 +172,7 @@ def test_enough_of_the_last_datapoints_must_fire() -> None:
     assert scenario.log == ["6m opened dsp-hot", "7m resolved dsp-hot"]
 
 
-def test_a_value_that_is_older_than_the_newest_is_not_judged() -> None:
+def test_a_value_that_is_older_than_the_newest_is_not_evaluated() -> None:
     scenario = Scenario(
         rule("above: 5", "no_data: alarm", name="hot") + rule("absent: true", name="gone") + watched()
     )
