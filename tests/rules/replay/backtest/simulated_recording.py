@@ -140,7 +140,10 @@ class SimulatedRecording:
         return Counter(
             (entry.rule, entry.event["rule"])
             for entry in self.world.log
-            if entry.kind == "step" and entry.details["step_kind"] in DELIVERIES and entry.event["rule"]
+            if entry.kind == "step"
+            and entry.state == "completed"
+            and entry.details["step_kind"] in (*DELIVERIES, "notify")
+            and entry.event["rule"]
         )
 
 
