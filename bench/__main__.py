@@ -25,6 +25,7 @@ NAMES = (
     "engine",
     "backtest",
     "rules",
+    "notify",
     "ingest",
     "watchdog",
     "check",

@@ -19,6 +19,7 @@ from contextlib import suppress
 import psycopg
 
 from migrations.runner import refuse_unmigrated
+from rules.actions.channel_tests import ChannelTester
 from rules.actions.performer import Performer
 from rules.actions.queue import QueueBackstop
 from rules.actions.reports import ReportConsumer
@@ -78,6 +79,7 @@ class Worker:
             Service("reports", ReportConsumer(self._settings).run),
             Service("ingest", EventIngester(self._settings).run),
             Service("health", HealthDecider(self._settings).run),
+            Service("channel tests", ChannelTester(self._settings).run),
         ]
         try:
             await self._check_schema()

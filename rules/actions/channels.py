@@ -1,7 +1,7 @@
 """Reads a channel, and sends a test message through it.
 
-Guarantee: `send_test` delivers like a notification, from this host and with the secrets of this
-process. The message states that it is a test.
+Guarantee: `send_test` delivers like a notification, with the given secrets. The message states that
+it is a test.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rules.delivery.alarm_message import alarm_message
 from rules.delivery.deliver import deliver
 from rules.delivery.egress import Egress
 from rules.delivery.outcome import DeliveryOutcome
+from rules.delivery.secrets import Secrets
 from schemas.documents.channel import ChannelDocument
 from schemas.error_text import error_text
 from tocsin.core.db import Connection, fetch_all, fetch_one
@@ -52,12 +53,15 @@ async def send_test(
     kind: MessageKind,
     now: datetime,
     who: str,
+    secrets: Secrets | None = None,
     console_url: str = "",
 ) -> DeliveryOutcome:
     message = alarm_message(
         _test_facts(channel, kind, now, who), kind, now, MessageView(tz=channel.tz, console_url=console_url)
     )
-    return await deliver(egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now)
+    return await deliver(
+        egress, channel.target, message, key=f"test/{uuid.uuid4()}", now=now, secrets=secrets
+    )
 
 
 def _test_facts(channel: ChannelDocument, kind: MessageKind, now: datetime, who: str) -> AlarmFacts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +25,7 @@ from tocsin.core.streams import ensure, find, stream_config
 _ACK_S = 5
 # A producer that sends only invalid messages must not fill the disk.
 _MAX_LETTERS = 100_000
+_MAX_BYTES = 1_000_000_000
 
 
 def dead_stream_config(settings: Settings) -> StreamConfig:
@@ -33,11 +35,15 @@ def dead_stream_config(settings: Settings) -> StreamConfig:
         settings.stream_replicas,
         description="messages that tocsin rejected, with the reason",
         max_msgs=_MAX_LETTERS,
+        max_bytes=_MAX_BYTES,
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
     )
 
 
 async def ensure_dead_letters(js: JetStreamContext, settings: Settings) -> None:
+    found = await find(js, settings.dead_stream)
+    if found is not None and found.config.max_bytes == -1:  # made before letters were bounded by bytes
+        await js.update_stream(replace(found.config, max_bytes=_MAX_BYTES))
     await ensure(js, dead_stream_config(settings))
 
 

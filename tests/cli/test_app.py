@@ -207,7 +207,13 @@ def test_commands_find_the_servers_of_an_up_in_the_same_directory_or_the_one_tha
     from tocsin.core.addresses import publish_addresses
 
     (tmp_path / ".tocsin").mkdir()
-    with publish_addresses(tmp_path / ".tocsin", settings.postgres, settings.nats):
+    given = psycopg.conninfo.conninfo_to_dict(settings.postgres)
+    # An address is accepted only below the directory.
+    (tmp_path / ".tocsin" / "postgres").symlink_to(str(given["host"]))
+    address = (
+        f"postgresql://postgres@/{given['dbname']}?host={tmp_path}/.tocsin/postgres&port={given['port']}"
+    )
+    with publish_addresses(tmp_path / ".tocsin", address, settings.nats):
         assert alone("schedules").out.startswith("no schedules: ")
         alone.environment["TOCSIN_POSTGRES"] = f"postgresql:///other?host={tmp_path}"
         assert f"{tmp_path}:5432/other" in alone("schedules", exit_code=2).err

@@ -77,3 +77,16 @@ def test_a_failed_write_is_reported_with_its_reason(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput) as refused:
             write_to(path)
         assert str(refused.value) == f"{path} cannot be written ({why}): name another file"
+
+
+def test_a_new_file_is_private_and_its_draft_follows_no_link(tmp_path: Path) -> None:
+    """F26: a link under the name of the draft would be followed, and the umask made it public."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "recording.gz"
+    (tmp_path / f".{path.name}.{os.getpid()}.part").symlink_to(victim)
+    with written_whole(path) as being_written:
+        assert being_written.stat().st_mode & 0o777 == 0o600
+        being_written.write_text("new")
+    assert victim.read_text() == "precious"
+    assert path.stat().st_mode & 0o777 == 0o600

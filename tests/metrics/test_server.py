@@ -244,17 +244,21 @@ async def test_a_request_is_answered_or_rejected(
         assert await raw(port, request_) == (status, body)
 
 
-async def test_one_client_too_many_is_closed_at_once(
+async def test_one_client_too_many_replaces_the_oldest_that_sent_no_request(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_MAX_CONNECTIONS", 2)
     monkeypatch.setattr(server, "_TIMEOUT_S", 1000.0)
+    monkeypatch.setattr(server, "_REQUEST_TIMEOUT_S", 1000.0)
     async with served(Exposition(settings, [], [])) as port, asyncio.timeout(20):
         idle_clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        assert await reader.read() == b""
-        for client in (writer, *(writer for _, writer in idle_clients)):
-            client.close()
+        late = asyncio.open_connection("127.0.0.1", port)
+        clients = [*idle_clients, await late]
+        assert await clients[0][0].read() == b""
+        clients[2][1].write(b"GET /nothing HTTP/1.1\r\n\r\n")
+        assert (await clients[2][0].readline()).startswith(b"HTTP/1.1 404")
+        for _, writer in clients:
+            writer.close()
 
 
 async def test_a_client_that_sends_nothing_is_dropped(
@@ -306,3 +310,24 @@ async def test_an_address_in_use_is_rejected_with_the_setting(settings: Settings
         f"TOCSIN_METRICS='127.0.0.1:{port}' cannot be listened on (address already in use): stop what uses it, or "
         "choose another address; two services on one host need a port each"
     )
+
+
+async def test_idle_connections_cannot_keep_a_scrape_out(settings: Settings) -> None:
+    """F24: 32 connections without a request closed Prometheus and probes out for ten seconds."""
+    exposition = Exposition(settings, [], [])
+    async with served(exposition) as port:
+        idle_clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+        async with asyncio.timeout(5):
+            status = await _first_line(port)
+        for _, writer in idle_clients:
+            writer.close()
+    assert status.startswith(b"HTTP/1.1 ")
+
+
+async def _first_line(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+    try:
+        return await reader.readline()
+    finally:
+        writer.close()

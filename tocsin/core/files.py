@@ -1,8 +1,10 @@
 """Files that a command writes.
 
 Guarantee: the file under its name is complete, or it is the one that was there before, whatever
-ends the writing: it is written under another name and renamed when it is complete. A path that is
-not a regular file (a pipe, a device) is written directly.
+ends the writing: it is written under another name and renamed when it is complete. That name cannot
+be guessed, and the file is created by us, so no other user can place a link there. A new file is
+readable by its owner only, because recordings and reports hold payloads. A path that is not a
+regular file (a pipe, a device) is written directly.
 
 On failure to write: `InvalidInput` with the reason, because the path comes from the user. An outage
 of a server in the meantime is another kind of error and is not changed.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +41,9 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    opened, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(opened)
+    temporary = Path(name)
     try:
         yield temporary
         if path.exists():

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.core.errors import Refused
+from tocsin.core.private_files import refuse_link
 
 # initdb needs an account with an entry in the password file.
 _NAMES = ("nobody", "daemon")
@@ -40,7 +41,8 @@ class Account:
 
         The top comes last, so that the next start notices a kill half-way.
         """
-        if directory.stat().st_uid == self.owner:
+        refuse_link(directory)
+        if directory.lstat().st_uid == self.owner:
             return
         for folder, folders, files in os.walk(directory, topdown=False):
             for name in (*folders, *files):

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tocsin.core.errors import Refused
+from tocsin.core.private_files import open_private, refuse_foreign_directory, write_private
 
 LAUNCHER_LOCK = "launcher.lock"
 _POLL_S = 0.005
@@ -62,7 +63,7 @@ def server_lock(path: Path, deadline: float) -> Iterator[int]:
     Our copy closes at the end of the block: from then on the lock lives exactly as long as the
     server.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_private(path, os.O_RDWR)
     try:
         while not _taken(fd):
             if time.monotonic() > deadline:
@@ -75,7 +76,7 @@ def server_lock(path: Path, deadline: float) -> Iterator[int]:
 
 def record_holder(path: Path, pid: int) -> None:
     """Store the pid for error messages. The lock itself does not depend on it."""
-    path.write_text(f"{pid}\n", encoding="ascii")
+    write_private(path, f"{pid}\n".encode("ascii"))
 
 
 def pause() -> None:
@@ -88,7 +89,8 @@ def _open(data_dir: Path) -> int:
             data_dir.parent.mkdir(parents=True, exist_ok=True)
             # As root, Postgres runs as another user, who must be able to enter but not to list.
             data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
-        return os.open(data_dir / LAUNCHER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        refuse_foreign_directory(data_dir)
+        return open_private(data_dir / LAUNCHER_LOCK, os.O_RDWR)
     except OSError as problem:
         raise Refused(
             f"the data directory '{data_dir}' cannot be used ({problem.strerror})",

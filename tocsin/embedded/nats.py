@@ -1,7 +1,9 @@
 """An embedded NATS server with JetStream, on its own port at 127.0.0.1.
 
 Guarantee: after `start`, JetStream answers at `url`. A restart by the same launcher keeps the port,
-and the next launcher gets the same port if it is still free.
+and the next launcher gets the same port if it is still free. A client needs the password of the data
+directory, which is random and in a file that only its owner can read: any local user can connect to
+a port, but must not read records, forge them or take the lease of the clock.
 
 Why this way: the port is below the range that the system uses for outgoing connections. Inside that
 range a client that redials a dead server can get the very port that it dials, connect to itself and
@@ -19,6 +21,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -26,11 +29,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tocsin.core.private_files import open_private, refuse_link, write_private
 from tocsin.embedded import binaries
 from tocsin.embedded.locks import pause
 from tocsin.embedded.server import EmbeddedServer
 
 _HOST = "127.0.0.1"
+_USER = "tocsin"
+_PASSWORD = re.compile("[0-9a-f]{48}")
 _MAX_PAYLOAD_BYTES = 1_048_576
 _LOWEST_PORT = 10_240
 _HIGHEST_PORT = 65_535
@@ -48,16 +54,26 @@ class Nats(EmbeddedServer):
         self._store = data_dir / "nats"
         self._port_path = data_dir / "nats.port"
         self._config_path = data_dir / "nats.conf"
+        self._password_path = data_dir / "nats.password"
+        self._password = ""
         digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()
         self._server_name = f"tocsin-{digest[:16]}"
 
     @property
     def url(self) -> str:
+        """With the credentials: for the services, and for those who may read our files."""
+        return f"nats://{_USER}:{self._password}@{_HOST}:{self._port}"
+
+    @property
+    def shown_url(self) -> str:
+        """Without the credentials."""
         return f"nats://{_HOST}:{self._port}"
 
     def _start(self, lock_fd: int, deadline: float) -> None:
         binary = binaries.nats_binary()
+        refuse_link(self._store)
         self._store.mkdir(mode=0o700, exist_ok=True)
+        self._password = self._kept_password()
         for port in self._ports():
             if time.monotonic() > deadline:
                 raise self._failed(f"found port {port} in use")
@@ -85,23 +101,39 @@ class Nats(EmbeddedServer):
     def _remember(self, port: int) -> None:
         self._port = port
         draft = self._port_path.with_suffix(".port.new")
-        draft.write_text(f"{port}\n", encoding="ascii")
+        write_private(draft, f"{port}\n".encode("ascii"))
         draft.replace(self._port_path)
+
+    def _kept_password(self) -> str:
+        """The password of this data directory: random, and the same for every launcher."""
+        opened = open_private(self._password_path, os.O_RDWR)
+        with os.fdopen(opened, "r+", encoding="ascii", errors="replace") as file:
+            password = file.read(200).strip()
+            if not _PASSWORD.fullmatch(password):
+                password = secrets.token_hex(24)
+                file.seek(0)
+                file.truncate()
+                file.write(f"{password}\n")
+        return password
 
     def _write_config(self, port: int) -> None:
         # NATS needs a new line between entries. A power failure takes at most the last second of
         # acknowledged datapoints with it (the default is two minutes). `always` would take none, and
         # was measured at 1,300 messages per second instead of 26,000.
-        self._config_path.write_bytes(
+        write_private(
+            self._config_path,
             b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\n'
+            b'authorization {\n  user: "%b"\n  password: "%b"\n}\n'
             b'jetstream {\n  store_dir: "%b"\n  sync_interval: 1s\n}\n'
             % (
                 self._server_name.encode(),
                 _HOST.encode(),
                 port,
                 _MAX_PAYLOAD_BYTES,
+                _USER.encode(),
+                self._password.encode(),
                 os.fsencode(self._store).replace(b"\\", b"\\\\").replace(b'"', b'\\"'),
-            )
+            ),
         )
 
     def _ready(self, port: int, deadline: float) -> bool:

@@ -29,6 +29,7 @@ from urllib.parse import quote
 import psycopg
 
 from tocsin.core.errors import Refused
+from tocsin.core.private_files import refuse_link, write_private
 from tocsin.embedded import binaries
 from tocsin.embedded.account import Account, choose_account
 from tocsin.embedded.locks import in_use, pause
@@ -73,6 +74,7 @@ class Postgres(EmbeddedServer):
         return f"postgresql://postgres@/postgres?host={host}&port={_PORT}"
 
     def _start(self, lock_fd: int, deadline: float) -> None:
+        refuse_link(self._cluster)
         bin_dir = binaries.postgres_bin_dir(self._version)
         self._discard_drafts()
         self._check_version()
@@ -156,7 +158,7 @@ class Postgres(EmbeddedServer):
             if _fits(parent / "tocsin-12345678"):
                 fresh = Path(tempfile.mkdtemp(prefix="tocsin-", dir=parent))
                 os.chown(fresh, account.owner, account.owner_group)
-                self._socket_note.write_text(str(fresh), encoding="utf-8")
+                write_private(self._socket_note, str(fresh).encode())
                 return fresh
         raise Refused(
             f"the path '{self.data_dir}' is too long for a unix socket", remedy="choose another with --data"

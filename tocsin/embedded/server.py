@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tocsin.core.errors import Refused, Unreachable
+from tocsin.core.private_files import open_private
 from tocsin.embedded.lifeline import Lifeline, Spawn, signal_quietly
 from tocsin.embedded.locks import record_holder, server_lock
 
@@ -27,6 +28,7 @@ STOP_TIMEOUT_S = 30.0
 _KILL_TIMEOUT_S = 30.0
 _TAIL_LINES = 12
 _LOG_BYTES_KEPT = 8_000_000
+_KEPT_VARIABLES = ("PATH", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME")
 
 
 class EmbeddedServer(abc.ABC):
@@ -138,7 +140,7 @@ class EmbeddedServer(abc.ABC):
     def _open_log(self) -> Iterator[int]:
         if self.log_path.exists() and self.log_path.stat().st_size > _LOG_BYTES_KEPT:
             self.log_path.replace(self.log_path.with_suffix(".log.1"))
-        fd = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = open_private(self.log_path, os.O_WRONLY | os.O_APPEND)
         try:
             self._log_start = os.fstat(fd).st_size
             yield fd
@@ -161,6 +163,10 @@ class EmbeddedServer(abc.ABC):
 
 
 def _environment() -> dict[str, str]:
-    """Our environment without the variables of Postgres, and with a locale that always exists."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    """The few variables that a server needs, and a locale that always exists.
+
+    Nothing else of our environment: as root, Postgres runs as another user, whose processes can read
+    the environment of each other.
+    """
+    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return environment | {"LC_ALL": "C"}

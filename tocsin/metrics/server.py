@@ -1,8 +1,9 @@
 """`/metrics` and `/healthz` over HTTP, with a minimal server.
 
 Guarantee: whatever a client sends, or does not send, costs a bounded amount of memory and time and
-reaches nothing but the exposition. One request per connection, at most 8 kB, ten seconds in all, 32
-connections at a time.
+reaches nothing but the exposition. One request per connection, at most 8 kB, two seconds to send it,
+ten seconds in all, 32 connections at a time. If all are taken, a new one replaces the oldest that has
+sent no request.
 
 Why no framework: two paths need none of its features, and every one of them would have to be turned
 off.
@@ -30,6 +31,7 @@ from tocsin.metrics.exposition import Exposition
 _log = structlog.get_logger()
 _MAX_REQUEST_BYTES = 8192
 _TIMEOUT_S = 10.0
+_REQUEST_TIMEOUT_S = 2.0
 _MAX_CONNECTIONS = 32
 _TEXT = "text/plain; charset=utf-8"
 
@@ -54,15 +56,25 @@ class MetricsServer:
     def __init__(self, exposition: Exposition) -> None:
         self._exposition = exposition
         self._connections: set[asyncio.Task[None]] = set()
+        self._without_request: dict[asyncio.Task[None], None] = {}
+        """Connections without a request, the oldest first."""
+        self._replaced: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
+            self._free_a_place()
             if len(self._connections) < _MAX_CONNECTIONS:
                 self._connections.add(task)
+                self._without_request[task] = None
                 async with asyncio.timeout(_TIMEOUT_S):
                     await self._exchange(reader, writer)
+        except asyncio.CancelledError:
+            # Another connection needed the place, or the service stops.
+            writer.transport.abort()
+            if task not in self._replaced:
+                raise
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             # The client went away or was too slow. Closing would wait until it has read the
             # response.
@@ -71,7 +83,22 @@ class MetricsServer:
             _log.exception("metrics request failed", error=error)
         finally:
             self._connections.discard(task)
+            self._without_request.pop(task, None)
+            self._replaced.discard(task)
             writer.close()
+
+    def _free_a_place(self) -> None:
+        """Close the connection that has been without a request for longest, if all places are taken.
+
+        A client that connects and sends nothing could otherwise keep Prometheus and probes out.
+        """
+        if len(self._connections) < _MAX_CONNECTIONS or not self._without_request:
+            return
+        oldest = next(iter(self._without_request))
+        del self._without_request[oldest]
+        self._connections.discard(oldest)
+        self._replaced.add(oldest)
+        oldest.cancel()
 
     async def close(self) -> None:
         for task in self._connections:
@@ -81,7 +108,9 @@ class MetricsServer:
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            self._without_request.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
             method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         except (asyncio.LimitOverrunError, ValueError):
             method, response = (

@@ -10,14 +10,13 @@ checked without its database, does not show which exist.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from cel_expr_python import cel
 from pydantic import BaseModel
 
-from rules.documents.load.problems import RuleProblem, near_name
+from rules.documents.load.problems import RuleProblem, hint_about
 from rules.documents.load.source import SourceDocument
 from rules.documents.load.yaml_tree import Path
 from rules.engine.rule import event_type_pattern
@@ -34,6 +33,7 @@ from schemas.documents import (
 from schemas.documents.runbook import walk
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import Transition
+from tocsin.core.near_name import near_name
 
 _ALARM_PREFIX = "alarm-"
 _SYSTEM_TYPES = {
@@ -84,11 +84,11 @@ def name_problems(document: SourceDocument, names: EventNames) -> Iterator[RuleP
 def type_warnings(document: SourceDocument, names: EventNames) -> Iterator[RuleProblem]:
     for condition in event_conditions(document.model):
         for literal in compared_literals(condition.env, condition.text, "type"):
-            near = difflib.get_close_matches(literal.text, sorted(names.types), n=1, cutoff=0.85)
+            near = near_name(literal.text, sorted(names.types), cutoff=0.85)
             if literal.text not in names.types and near:
                 message = (
                     f"no document of these files makes events of the type '{literal.text}', "
-                    f"did you mean '{near[0]}'?"
+                    f"did you mean '{near}'?"
                 )
                 yield from document.problems_inside(condition.path, [(literal.line, literal.column, message)])
 
@@ -116,10 +116,12 @@ def _problem_of(literal: ComparedLiteral, names: EventNames) -> str | None:
         return None  # An event without the field has "".
     known = {"rule": names.rules, "action": names.actions}.get(literal.field)
     if known is not None and known and literal.text not in known:
-        return f"unknown {literal.field} '{literal.text}', {near_name(literal.field, literal.text, known)}"
+        return f"unknown {literal.field} '{literal.text}', {hint_about(literal.field, literal.text, known)}"
     is_alarm_type = literal.field == "type" and literal.text.startswith(_ALARM_PREFIX)
     if is_alarm_type and literal.text not in _alarm_types():
-        return f"unknown event type '{literal.text}', {near_name('event type', literal.text, _alarm_types())}"
+        return (
+            f"unknown event type '{literal.text}', {hint_about('event type', literal.text, _alarm_types())}"
+        )
     return None
 
 

@@ -6,7 +6,6 @@ name and between them. Pure: no I/O.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -20,6 +19,7 @@ from rules.language.cel.series import series_environment
 from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
 from schemas.documents.event_rule import FIRE_KEYS
 from schemas.values.duration import format_duration
+from tocsin.core.near_name import near_name
 
 _FRESHNESS = {"age", "freshness"}
 
@@ -90,9 +90,9 @@ def _age_warnings(
 def _key_warnings(document: SourceDocument, pattern: str, types: TypeIndex) -> Iterator[RuleProblem]:
     if types.covering(pattern):
         return
-    near = difflib.get_close_matches(pattern, sorted(type.key for type in types.types), n=1, cutoff=0.85)
+    near = near_name(pattern, sorted(type.key for type in types.types), cutoff=0.85)
     if near:
-        message = f"no datapoint_type covers '{pattern}' of {document.title}, did you mean '{near[0]}'?"
+        message = f"no datapoint_type covers '{pattern}' of {document.title}, did you mean '{near}'?"
         yield document.problem(document.body.at(("datapoint",)), message)
 
 

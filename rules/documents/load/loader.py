@@ -21,6 +21,12 @@ from rules.documents.load.check_references import check_all
 from rules.documents.load.files import SourceFile, read_files
 from rules.documents.load.problems import RuleProblem, RulesInvalid
 from rules.documents.load.source import ReadDocuments, SourceDocument, read_source
+from tocsin.core.near_name import limited_hints
+
+# A stranger may submit a text: its size, and what is computed from it, are bounded.
+_MAX_LENGTH = 20_000_000
+_MAX_DOCUMENTS = 50_000
+_MAX_PROBLEMS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,17 @@ def _load(
     applied: Sequence[BaseModel],
     anchor: datetime | None,
 ) -> LoadedDocuments:
+    _refuse_too_much(sources)
     read = ReadDocuments()
-    for source in sources:
-        read_source(source, read)
-    problems += read.problems
-    # Valid documents are checked even if others are invalid: one run shows all problems.
-    checked = check_all(read, known, applied, anchor)
+    with limited_hints():
+        for source in sources:
+            read_source(source, read)
+            if len(read.documents) > _MAX_DOCUMENTS:
+                message = f"there are more than {_MAX_DOCUMENTS:,} documents: load them in several parts"
+                raise RulesInvalid([RuleProblem(source.name, 1, 1, message)])
+        problems += read.problems
+        # Valid documents are checked even if others are invalid: one run shows all problems.
+        checked = check_all(read, known, applied, anchor)
     problems += checked.problems
     order = {source.name: index for index, source in enumerate(sources)}
 
@@ -93,9 +104,26 @@ def _load(
         return order.get(problem.file, -1), problem[1:]
 
     if problems:
-        raise RulesInvalid(sorted(problems, key=position))
+        raise RulesInvalid(_first_of(sorted(problems, key=position)))
     warnings = tuple(sorted(checked.warnings, key=position))
     return LoadedDocuments(tuple(_document(document) for document in read.documents), warnings)
+
+
+def _refuse_too_much(sources: Sequence[SourceFile]) -> None:
+    length = 0
+    for source in sources:
+        length += len(source.text)
+        if length > _MAX_LENGTH:
+            message = f"the files have more than {_MAX_LENGTH:,} characters: load them in several parts"
+            raise RulesInvalid([RuleProblem(source.name, 1, 1, message)])
+
+
+def _first_of(problems: list[RuleProblem]) -> list[RuleProblem]:
+    if len(problems) <= _MAX_PROBLEMS:
+        return problems
+    last = problems[_MAX_PROBLEMS - 1]
+    more = f"and {len(problems) - _MAX_PROBLEMS + 1:,} more problems, solve these first"
+    return [*problems[: _MAX_PROBLEMS - 1], last._replace(message=more)]
 
 
 def _document(source: SourceDocument) -> Document:

@@ -4,11 +4,11 @@ Guarantee: the text of `RulesInvalid` is one `file:line:column: message` per lin
 the files and of the lines, so that an editor can jump to each.
 """
 
-import difflib
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tocsin.core.errors import TocsinError
+from tocsin.core.near_name import near_name
 
 
 class RuleProblem(NamedTuple):
@@ -36,10 +36,10 @@ class RulesInvalid(TocsinError):
 
 def unknown_name(kind: str, name: str, title: str, known: Collection[str]) -> str:
     """The message about a name that a document refers to and that no document of the kind has."""
-    return f"unknown {kind} '{name}' in {title}, {near_name(kind, name, known)}"
+    return f"unknown {kind} '{name}' in {title}, {hint_about(kind, name, known)}"
 
 
-def near_name(kind: str, name: str, known: Collection[str]) -> str:
+def hint_about(kind: str, name: str, known: Collection[str]) -> str:
     """The hint about an unknown name."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"did you mean '{near[0]}'?" if near else f"no {kind} of this name is defined"
+    near = near_name(name, sorted(known))
+    return f"did you mean '{near}'?" if near else f"no {kind} of this name is defined"

@@ -6,7 +6,6 @@ misspelt key or kind comes with the nearest one that exists.
 Most messages of pydantic are replaced: they are about inputs and types, but an author knows keys.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
@@ -19,6 +18,7 @@ from schemas.documents import DOCUMENT_KINDS
 from schemas.documents.rule_test import RuleTestDocument
 from schemas.documents.strict_model import DOCUMENT_ERROR
 from schemas.error_text import choices_text, fault_text
+from tocsin.core.near_name import near_name
 
 TESTS: Mapping[str, type[BaseModel]] = {"test": RuleTestDocument}
 """The kinds in a file of rule tests."""
@@ -59,8 +59,8 @@ def validate(
     kind, key = next(iter(document.keys.items()))
     for other, other_key in document.keys.items():
         if other not in kinds:
-            near = difflib.get_close_matches(other, kinds, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"the kinds are {', '.join(kinds)}"
+            near = near_name(other, kinds)
+            hint = f"did you mean '{near}'?" if near else f"the kinds are {', '.join(kinds)}"
             return reject(other_key, f"unknown kind '{other}', {hint}")
     if len(document.keys) > 1:
         second = list(document.keys)[1]
@@ -145,7 +145,7 @@ def _intended_key(details: ErrorDetails, kind: str) -> str | None:
     keys = _keys_at(kind, tuple(parent))
     if (renamed := RENAMED_KEYS.get(str(key))) in keys:
         return renamed
-    return next(iter(difflib.get_close_matches(str(key), keys, n=1)), None)
+    return near_name(str(key), keys)
 
 
 def _keys_at(kind: str, path: Path) -> list[str]:
@@ -176,8 +176,8 @@ def _missing_key(details: ErrorDetails, kind: str, where: str) -> str:
 
 def _bad_choice(details: ErrorDetails, kind: str, where: str) -> str:
     valid = [choice.strip("'") for choice in choices_text(details).replace(" or ", ", ").split(", ")]
-    near = difflib.get_close_matches(str(details["input"]), valid, n=1)
-    hint = f", did you mean '{near[0]}'?" if near else ""
+    near = near_name(str(details["input"]), valid)
+    hint = f", did you mean '{near}'?" if near else ""
     return f"'{_dotted(details['loc'])}' of {where}{fault_text(details)}{hint}"
 
 

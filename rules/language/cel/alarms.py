@@ -12,7 +12,6 @@ its rules makes this a look-up instead of a scan.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -25,6 +24,7 @@ from rules.language.cel.environment import CONTAINER, safe_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid
 from schemas.fields import MATCHER_FIELDS, MATCHER_STRINGS
 from schemas.values.severities import severities
+from tocsin.core.near_name import near_name
 
 _ENGINE_NAMES = {name: f"{CONTAINER}.type" if name == "type" else name for name in MATCHER_STRINGS}
 _MAX_COMPILED = 4_096
@@ -84,9 +84,9 @@ def _explain(error: ExpressionError) -> ExpressionError:
     if undeclared is None:
         return error
     first, _, rest = undeclared[1].partition(".")
-    near = difflib.get_close_matches(first, MATCHER_FIELDS, n=1, cutoff=0.75)
+    near = near_name(first, MATCHER_FIELDS, cutoff=0.75)
     if rest:
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(MATCHER_FIELDS)}"
+        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(MATCHER_FIELDS)}"
         # The engine points at the last dot of a path.
         column = max(1, error.column - len(undeclared[1].rpartition(".")[0]))
         return error._replace(column=column, message=f"undeclared reference to '{first}', {hint}")

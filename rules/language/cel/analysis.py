@@ -85,6 +85,17 @@ def literal_arguments(tree: Tree) -> Iterator[tuple[str, TextLiteral]]:
             yield "timezone", literal
 
 
+def computed_zones(tree: Tree) -> Iterator[AstNode]:
+    """Calls whose timezone is not a literal: the engine opens it as the name of a file, and keeps
+    every unknown name in memory."""
+    for node in walk(tree.root):
+        if node.kind != CALL or node.name not in _ZONE_FUNCTIONS or len(node.children) != 2:
+            continue
+        zone = node.children[-1]
+        if zone.kind != CONST or not isinstance(zone.value, str):
+            yield node
+
+
 def macro_depth(node: AstNode) -> int:
     """Depth of nested loops. The list of a macro is computed outside its loop."""
     inside = max((macro_depth(child) for child in node.children), default=0)

@@ -14,7 +14,6 @@ On failure: `ExpressionInvalid` with every error and its column. Evaluation erro
 condition and logged once, so that a rule that fails for every event does not fill the log.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Set
 from typing import Any, TypeAlias
@@ -30,6 +29,7 @@ from rules.language.cel.hints import explain
 from rules.language.cel.literals import literal_problem
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.fields import EVENT_FIELDS
+from tocsin.core.near_name import near_name
 
 MAX_MACRO_DEPTH = 2
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -144,6 +144,9 @@ def cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     if depth > MAX_MACRO_DEPTH:
         message = f"macros are nested {depth} deep, at most {MAX_MACRO_DEPTH} are accepted"
         yield ExpressionError(1, 1, message)
+    for call in analysis.computed_zones(tree):
+        message = f"the timezone of '{call.name}' must be written as a text, such as \"Europe/London\""
+        yield error_at(text, tree.offsets.get(call.id, 0), message)
     untyped = analysis.untyped_sum(tree)
     if untyped is not None:
         message = "'+' needs to know the type of an operand, write int(...) or double(...) around it"
@@ -161,6 +164,6 @@ def _schedule_errors(text: str, tree: Tree, known: Set[str]) -> Iterable[Express
     for literal in analysis.literals_of(tree, "schedule"):
         # An event without a schedule has "", and a condition may compare with it.
         if literal.text and literal.text not in known:
-            near = difflib.get_close_matches(literal.text, sorted(known), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else "no schedule of this name is defined"
+            near = near_name(literal.text, sorted(known))
+            hint = f"did you mean '{near}'?" if near else "no schedule of this name is defined"
             yield error_at(text, literal.offset, f"unknown schedule '{literal.text}', {hint}")

@@ -9,7 +9,6 @@ without type checks: the message of the engine names types only, and a good hint
 On failure: an unknown error text is passed on unchanged.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -19,6 +18,7 @@ from rules.language.cel.checked_ast import CALL, CONST, IDENT, AstNode, Tree, de
 from rules.language.cel.environment import plain_name
 from rules.language.cel.errors import ExpressionError, offset_of
 from schemas.values.severities import severities
+from tocsin.core.near_name import near_name
 
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
@@ -82,11 +82,11 @@ def _undeclared(text: str, offset: int, name: str, names: tuple[str, ...]) -> st
     if is_call and name in _MACROS_REMOVED:
         return f"'{name}' is not available in conditions, use 'exists' or 'all'"
     if is_call:
-        near = difflib.get_close_matches(name, _FUNCTIONS, n=1)
-        hint = f", did you mean '{near[0]}'?" if near else ""
+        near = near_name(name, _FUNCTIONS)
+        hint = f", did you mean '{near}'?" if near else ""
         return f"unknown function '{name}'{hint}"
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.65)
-    hint = f"did you mean '{near[0]}'?" if near else f'write "{name}" if it is a text'
+    near = near_name(name, names, cutoff=0.65)
+    hint = f"did you mean '{near}'?" if near else f'write "{name}" if it is a text'
     return f"undeclared reference to '{name}', {hint}"
 
 

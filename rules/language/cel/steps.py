@@ -10,7 +10,6 @@ Why dotted names and not maps: the engine then checks each field and its type.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
@@ -32,6 +31,7 @@ from schemas.fields import (
     PAYLOAD_FIELD,
 )
 from tocsin.core.instant import EPOCH
+from tocsin.core.near_name import near_name
 
 TRIGGER_STRINGS = ("id", "type", "owner", "schedule", "rule", "correlation_id")
 TRIGGER_FIELDS = (*TRIGGER_STRINGS, PAYLOAD_FIELD)
@@ -111,13 +111,13 @@ def _name_misspelt_part(error: ExpressionError, members: Mapping[str, Collection
         return error
     first, field = match[1], match[2]
     if first not in members:
-        near = difflib.get_close_matches(first, members, n=1) if field else []
-        hint = f"did you mean '{near[0]}'?" if near else ""
+        near = near_name(first, members) if field else None
+        hint = f"did you mean '{near}'?" if near else ""
         return error._replace(message=f"unknown name '{first}', {hint}") if hint else error
     if not field:
         return error._replace(message=f"'{first}' has parts, write one of them, such as {first}.id")
-    near = difflib.get_close_matches(field, members[first], n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(members[first])}"
+    near = near_name(field, members[first])
+    hint = f"did you mean '{near}'?" if near else f"there are {', '.join(members[first])}"
     return error._replace(message=f"'{first}' has no '{field}', {hint}")
 
 
@@ -127,6 +127,6 @@ def _answer_errors(text: str, known: Collection[str]) -> Iterable[ExpressionErro
         if node.kind != SELECT or node.children[0].kind != IDENT or node.children[0].name != "answers":
             continue
         if node.name not in known:
-            near = difflib.get_close_matches(node.name, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else "no step before this one has this name"
+            near = near_name(node.name, known)
+            hint = f"did you mean '{near}'?" if near else "no step before this one has this name"
             yield error_at(text, tree.offsets.get(node.id, 0), f"unknown answer '{node.name}', {hint}")

@@ -26,11 +26,16 @@ class _Budget:
         self.until = time.thread_time() + MAX_CPU_S
 
 
-_current: ContextVar[_Budget] = ContextVar("budget of the rendering")
+_current: ContextVar[_Budget | None] = ContextVar("budget of the rendering", default=None)
 
 
 @contextmanager
 def budget() -> Iterator[None]:
+    """The budget of a rendering. Inside of another one, its budget is used: a message with many texts
+    has one budget."""
+    if _current.get(None) is not None:
+        yield
+        return
     token = _current.set(_Budget())
     try:
         yield
@@ -40,6 +45,8 @@ def budget() -> Iterator[None]:
 
 def spend(steps: int = 1) -> None:
     left = _current.get()
+    if left is None:
+        raise RuntimeError("nothing is rendered outside of a budget")
     left.steps -= steps
     if left.steps < 0 or time.thread_time() > left.until:
         raise InvalidInput("it does too much", remedy="loop over less")

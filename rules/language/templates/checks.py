@@ -5,7 +5,6 @@ has its line and column inside the template. The message about a misspelt word s
 one that exists.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from rules.language.templates.structure import TemplateProblem, all_nodes, probl
 from schemas.values.template_text import MAX_TEMPLATE_LENGTH
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH
+from tocsin.core.near_name import near_name
 
 _NOT_CLOSED = re.compile(r"block that needs to be closed is '(\w+)'")
 _UNKNOWN_TAG = re.compile(r"unknown tag '(\w+)'")
@@ -78,12 +78,12 @@ def _member_problems(tree: nodes.Template, members: Members) -> Iterable[Templat
         # A loop may use the name for its own variable.
         if known is None or name in assigned or node.attr in known:
             continue
-        near = difflib.get_close_matches(node.attr, known, n=1)
+        near = near_name(node.attr, known)
         if name == "answers":
-            hint = f"did you mean '{near[0]}'?" if near else "no step before this one has this name"
+            hint = f"did you mean '{near}'?" if near else "no step before this one has this name"
             yield problem_at(node.node.lineno, f"unknown answer '{node.attr}', {hint}")
         else:
-            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known)}"
             yield problem_at(node.node.lineno, f"'{name}' has no '{node.attr}', {hint}")
 
 
@@ -117,6 +117,6 @@ def _name_problems(tree: nodes.Template, names: Collection[str]) -> Iterable[Tem
     unknown = meta.find_undeclared_variables(tree) - known
     for node in read:
         if node.name in unknown:
-            near = difflib.get_close_matches(node.name, names, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(names)}"
+            near = near_name(node.name, names)
+            hint = f"did you mean '{near}'?" if near else f"known are {', '.join(names)}"
             yield problem_at(node.lineno, f"unknown name '{node.name}', {hint}")

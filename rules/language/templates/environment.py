@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
 from rules.language.templates.budget import bounded_length, bounded_range, spend
-from rules.language.templates.filters import FILTERS, within_64_bits
+from rules.language.templates.filters import FILTERS, TESTS, within_64_bits
 from rules.language.templates.lexer import PositionLexer
 from rules.language.templates.values import as_text
 from tocsin.core.errors import InvalidInput
@@ -67,6 +67,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.globals.clear()
         self.globals["range"] = bounded_range
         self.filters = {**FILTERS, COUNT_PASSES: _count_passes, CHECK_LENGTH: _check_length}
+        self.tests = TESTS
         self._lexer = PositionLexer(self)
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.filters import FILTERS as FILTERS_OF_JINJA
 from jinja2.runtime import Context
+from jinja2.tests import TESTS as TESTS_OF_JINJA
 
 from rules.language.templates.budget import bounded_length, spend
 from rules.language.templates.values import as_json, as_text, duration_text, json_text
@@ -135,6 +136,22 @@ def _counted(filter: Callable[..., Any]) -> Callable[..., Any]:
     return counting
 
 
+def _counted_test(test: Any) -> Callable[..., Any]:
+    """`reject("in", values)` compares one value with all others: each of them costs."""
+    position = 1 if hasattr(test, "jinja_pass_arg") else 0
+
+    @wraps(test)
+    def counting(*arguments: Any, **named: Any) -> Any:
+        sizes = [
+            len(value) for value in arguments[position:] if isinstance(value, str | list | tuple | Mapping)
+        ]
+        spend(1 + sum(sizes) // 100)
+        return test(*arguments, **named)
+
+    return counting
+
+
+TESTS: dict[str, Any] = {name: _counted_test(test) for name, test in TESTS_OF_JINJA.items()}
 FILTERS: dict[str, Callable[..., Any]] = {
     name: _counted(filter)
     for name, filter in {

@@ -41,11 +41,16 @@ def fill_subject(template: str, data: Mapping[str, object]) -> str:
 
 def fill(template: object, data: Mapping[str, object]) -> Any:
     """A JSON value with every text in it filled. A text that is one `{{ ... }}` becomes the value
-    itself."""
+    itself. All texts share one budget."""
+    with budget():
+        return _fill(template, data)
+
+
+def _fill(template: object, data: Mapping[str, object]) -> Any:
     if isinstance(template, dict):
-        return {key: fill(member, data) for key, member in template.items()}
+        return {key: _fill(member, data) for key, member in template.items()}
     if isinstance(template, list):
-        return [fill(member, data) for member in template]
+        return [_fill(member, data) for member in template]
     if not isinstance(template, str) or "{" not in template:
         return template
     with _named_errors(template, data):

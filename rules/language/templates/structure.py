@@ -5,15 +5,14 @@ Guarantee: a template that passes has only parts whose work and memory the sandb
 other part is rejected before it is compiled.
 """
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from jinja2 import nodes
-from jinja2.tests import TESTS
 
-from rules.language.templates.filters import FILTERS
+from rules.language.templates.filters import FILTERS, TESTS
 from rules.language.templates.lexer import TokenPosition
+from tocsin.core.near_name import near_name
 
 _ACCEPTED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Assign, nodes.Name),
@@ -105,14 +104,14 @@ def _node_problems(node: nodes.Node, scalars: Collection[str]) -> Iterable[Templ
 def _unknown_filter_or_test(node: nodes.Filter | nodes.Test) -> Iterable[TemplateProblem]:
     kind, known = ("filter", FILTERS) if isinstance(node, nodes.Filter) else ("test", TESTS)
     if node.name not in known:
-        near = difflib.get_close_matches(node.name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+        near = near_name(node.name, known)
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(sorted(known))}"
         yield problem_at(node.lineno, f"unknown {kind} '{node.name}', {hint}")
 
 
 def _call_message(called: nodes.Expr) -> str:
     if isinstance(called, nodes.Getattr):
-        near = difflib.get_close_matches(called.attr, FILTERS, n=1, cutoff=0.8)
-        hint = f"write '| {near[0]}'" if near else "use a filter"
+        near = near_name(called.attr, FILTERS, cutoff=0.8)
+        hint = f"write '| {near}'" if near else "use a filter"
         return f"'{called.attr}()' is not available: values have no methods here, {hint}"
     return "only range() can be called in a template"

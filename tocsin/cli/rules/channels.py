@@ -67,8 +67,7 @@ def send_test_message(
 ) -> None:
     """Send a test message through a channel.
 
-    The message leaves from this host, with the secrets and the settings of this environment. A
-    worker with another environment can give another result.
+    A worker sends it, with its own secrets and from its own host, as it sends notifications.
 
     \b
     Example:
@@ -118,20 +117,14 @@ def _target_text(target: dict[str, Any]) -> str:
 
 
 async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:
-    from rules.actions.channels import read_channel, send_test
+    from rules.actions.channel_tests import await_outcome, request_test
+    from rules.actions.channels import read_channel
     from rules.delivery.alarm_facts import KINDS
-    from rules.delivery.egress import Egress
-    from timers.working_set import database_now
-    from tocsin.cli.session import command_settings, database
+    from tocsin.cli.session import database
 
-    kind = next((kind for kind in KINDS if kind == transition), None)
-    if kind is None:
+    if transition not in KINDS:
         raise InvalidInput(f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}")
-    settings = command_settings()
-    async with database(settings) as connection:
+    async with database() as connection:
         channel = await read_channel(connection, name)
-        now = await database_now(connection)
-    outcome = await send_test(
-        Egress.from_settings(settings), channel, kind, now, current_user(), settings.console_url
-    )
-    return channel.enabled, outcome
+        id = await request_test(connection, name, transition, current_user())
+        return channel.enabled, await await_outcome(connection, id)

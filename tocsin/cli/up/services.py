@@ -57,7 +57,7 @@ async def serve(
     state = ViewState(
         version=version("tocsin"),
         postgres=settings.postgres,
-        nats=settings.nats,
+        nats=servers.nats.shown_url,
         data=str(data),
         log=str(data / "tocsin.log"),
     )

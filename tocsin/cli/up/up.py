@@ -13,6 +13,7 @@ server.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -125,10 +126,12 @@ def _ignore_signals() -> None:
 def _logging_to(path: Path, settings: Settings) -> Iterator[None]:
     """Log to a file for the length of the block; JSON lines unless the settings ask for the console's form."""
     from tocsin.core.logs import configure_logs
+    from tocsin.core.private_files import open_private
 
     if path.exists() and path.stat().st_size > _LOG_BYTES_KEPT:
         path.replace(path.with_suffix(".log.1"))
-    with path.open("a", encoding="utf-8", buffering=1) as file:
+    opened = open_private(path, os.O_WRONLY | os.O_APPEND)
+    with os.fdopen(opened, "a", encoding="utf-8", buffering=1) as file:
         log_format = "json" if settings.log_format == "auto" else settings.log_format
         configure_logs(settings.model_copy(update={"log_format": log_format}), file)
         try:

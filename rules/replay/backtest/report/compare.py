@@ -80,7 +80,7 @@ def compare(header: RecordingHeader, result: BacktestResult) -> Comparison:
     then = _spans(result.recorded_transitions, header)
     now = _spans(result.replayed_transitions, header)
     pairs = sorted(_pairs(then, now), key=lambda pair: (pair.span.opened_at, *pair.span[:3]))
-    days = max((header.until - header.since) / timedelta(days=1), 1e-9)
+    days = max((header.until - recorded_since(header)) / timedelta(days=1), 1e-9)
     names = sorted({span.rule for span in chain(then, now)})
     alarm_counts = Counter((span.owner, span.key) for span in now)
     return Comparison(
@@ -91,6 +91,13 @@ def compare(header: RecordingHeader, result: BacktestResult) -> Comparison:
         [(*series, count) for series, count in sorted(alarm_counts.items(), key=_most_first)[:_NOISIEST]],
         days,
     )
+
+
+def recorded_since(header: RecordingHeader) -> datetime:
+    """The start of the window, or the first apply if it is later: without rules there was nothing to
+    record."""
+    applied_at = min((apply.recorded_at for apply in header.applies), default=header.since)
+    return min(max(header.since, applied_at), header.until)
 
 
 def report_json(

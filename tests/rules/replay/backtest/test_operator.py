@@ -234,12 +234,13 @@ def test_an_alarm_that_resolves_sooner_ends_its_escalation_sooner() -> None:
     ("operations", "count"),
     [
         ([], 1),
-        ([(1, "plant-1", "doze")], 0),
+        ([(1, "plant-1", "doze")], 1),
         ([(1, "plant-1", "doze"), (1, "plant-1", "unsnooze")], 1),
-        ([(1, "plant-1", "snooze"), (1, "plant-1", "doze")], 0),
+        ([(1, "plant-1", "snooze"), (1, "plant-1", "doze")], 1),
     ],
 )
-def test_steps_know_whether_the_alarm_is_snoozed(operations: list[tuple[int, str, str]], count: int) -> None:
+def test_a_snooze_holds_steps_until_it_ends(operations: list[tuple[int, str, str]], count: int) -> None:
+    """A step that asks whether the alarm is snoozed is performed when it no longer is."""
     loaded = load_text(HOT % ("severity: high", "info", "info") + BRANCH, anchor=START)
     simulated = simulate(loaded, [(1, "plant-1", 80.0), *operations, (9, "plant-1", 80.0)])
     for result in (replay(loaded, simulated), replay(None, simulated)):

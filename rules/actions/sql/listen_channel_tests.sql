@@ -1,0 +1,2 @@
+-- Wakes this session when an operator asks for a test of a channel.
+listen tocsin_channel_test

@@ -1,0 +1,2 @@
+-- The state of a test. Locks nothing.
+select worker, state, result from tocsin.channel_test where id = %(id)s
