@@ -47,16 +47,39 @@ def _file_schema(title: str, kinds: Mapping[str, type[BaseModel]]) -> dict[str, 
         schema = model.model_json_schema(mode="validation")
         definitions.update(schema.pop("$defs", {}))
         definitions[model.__name__] = schema
+    properties: dict[str, object] = {
+        kind: {"$ref": f"#/$defs/{model.__name__}"} for kind, model in kinds.items()
+    }
+    if kinds is DOCUMENT_KINDS:
+        properties["defaults"] = _defaults_schema()
     return {
         "$schema": _DIALECT,
         "title": title,
         "description": "One document; separate several with a line `---`.",
         "type": ["object", "null"],
-        "properties": {kind: {"$ref": f"#/$defs/{model.__name__}"} for kind, model in kinds.items()},
+        "properties": properties,
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,
         "$defs": definitions,
+    }
+
+
+def _defaults_schema() -> dict[str, object]:
+    """By kind, any of its keys except `name`."""
+    by_kind: dict[str, object] = {}
+    for kind, model in DOCUMENT_KINDS.items():
+        keys = [field.alias or name for name, field in model.model_fields.items() if name != "name"]
+        by_kind[kind] = {
+            "type": "object",
+            "properties": {key: {"$ref": f"#/$defs/{model.__name__}/properties/{key}"} for key in keys},
+            "additionalProperties": False,
+        }
+    return {
+        "type": "object",
+        "description": "Keys for the documents that follow in this file, by their kinds.",
+        "properties": by_kind,
+        "additionalProperties": False,
     }
 
 

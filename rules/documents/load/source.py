@@ -4,12 +4,13 @@ Guarantee: an invalid document affects only itself. The others are validated, an
 counts as declared, so that one mistake is not reported again by every document that refers to it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from rules.documents.load.defaults import DEFAULTS, FileDefaults
 from rules.documents.load.files import SourceFile
 from rules.documents.load.locations import position_in_file
 from rules.documents.load.problems import RuleProblem
@@ -82,21 +83,32 @@ class ReadDocuments:
     def reject_file(self, problem: RuleProblem) -> None:
         self.invalid.append(InvalidDocument(problem.file, problem.line, None, (problem,)))
 
+    def reject_document(self, node: YamlNode, problems: Sequence[RuleProblem], file: str) -> None:
+        """Keep the problems of a document, if it has any."""
+        if problems:
+            name = next((name for _, name in _declared_names(node)), None)
+            self.invalid.append(InvalidDocument(file, node.line + 1, name, tuple(problems)))
+
 
 def read_source(
     source: SourceFile, read: ReadDocuments, kinds: Mapping[str, type[BaseModel]] = DOCUMENT_KINDS
 ) -> None:
     """Files of a folder may also hold documents of other files' kinds: they are left out."""
     lines = split_lines(source.text)
-    others = {**DOCUMENT_KINDS, **TESTS}.keys() - kinds.keys() if source.is_from_folder else set()
+    others = {*DOCUMENT_KINDS, *TESTS, DEFAULTS} - kinds.keys() if source.is_from_folder else set()
+    defaults = FileDefaults(source.name)
     is_empty = True
     try:
         for node in read_documents(source.text):
             if node.value is None:
                 continue
             is_empty = False
+            if kinds is DOCUMENT_KINDS and list(node.keys) == [DEFAULTS]:
+                read.reject_document(node, defaults.read(node), source.name)
+                continue
             if node.keys and node.keys.keys() <= others:
                 continue
+            defaults.fill(node)
             _read_document(source.name, lines, node, read, kinds)
     except YamlInvalid as error:
         read.reject_file(RuleProblem(source.name, error.line, error.column, error.message))
@@ -115,11 +127,8 @@ def _read_document(
     validated, problems = validate(file, node, kinds)
     if validated is not None:
         read.documents.append(SourceDocument(file, lines, validated))
-    declared = list(_declared_names(node))
-    read.declared.update(declared)
-    if problems:
-        name = declared[0][1] if declared else None
-        read.invalid.append(InvalidDocument(file, node.line + 1, name, tuple(problems)))
+    read.declared.update(_declared_names(node))
+    read.reject_document(node, problems, file)
 
 
 def _declared_names(node: YamlNode) -> Iterator[tuple[str, str]]:

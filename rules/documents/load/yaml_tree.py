@@ -193,7 +193,9 @@ class _Reader:
     def _check_key(self, mapping: YamlNode, key: YamlNode) -> None:
         name = str(key.value)
         if name == "<<":
-            raise _invalid(key, "merge keys are not supported, write the keys out")
+            raise _invalid(
+                key, "merge keys are not supported, use a 'defaults' document or write the keys out"
+            )
         first = mapping.keys.get(name)
         if first is not None:
             raise _invalid(key, f"duplicate key '{name}' (first at line {first.line + 1})")

@@ -80,7 +80,10 @@ def test_an_anchor_does_not_reach_into_the_next_document() -> None:
         ("{? : a}", (1, 4, "the key null must be text, put it in quotes")),
         ("? [a]\n: b", (1, 3, "a key must be text, not a list or a mapping")),
         ("a: &x b\n? *x\n: c", (2, 3, "a key must be text, not an alias")),
-        ("a: &x {b: 1}\nc:\n  <<: *x", (3, 3, "merge keys are not supported, write the keys out")),
+        (
+            "a: &x {b: 1}\nc:\n  <<: *x",
+            (3, 3, "merge keys are not supported, use a 'defaults' document or write the keys out"),
+        ),
         ("a: &x [*x]", (1, 8, "the alias '*x' is inside its own anchor")),
         ("a: &x\n  b: {c: *x}", (2, 10, "the alias '*x' is inside its own anchor")),
         (
