@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from rules.replay.log import LogEntry
 from rules.replay.rule_tests.instants import instant
-from schemas.documents.rule_test import EXPECTATIONS, Expected, Only, RuleTestDocument
+from schemas.documents.rule_test import Expected, Only, RuleTestDocument
+from schemas.documents.rule_test_keys import EXPECTATIONS
 
 _ALWAYS_COMPLETE = ("opened", "resolved", "rejected")
 _WITHOUT_EFFECT = ("wait", "branch", "parallel")
