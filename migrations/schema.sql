@@ -1575,7 +1575,7 @@ begin
         insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys, instance)
         select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
                case when e.type = 'alarm-opened' then
-                   array(select v.key from jsonb_each(s.state -> 'firing_series') v where v.value ->> 'clear_due_at' is null)
+                   array(select jsonb_array_elements_text(s.state -> 'alarm' -> 'series'))
                else '{}' end,
                a.instance
         from (
@@ -2159,7 +2159,7 @@ UNION ALL
      JOIN tocsin.alarm a ON ((a.id = (t.ref)::uuid)))
      JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner) AND (s.instance = a.instance))))
      JOIN tocsin.lane_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
-  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark < t.nominal_at)));
+  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark <= t.nominal_at)));
 comment on view tocsin.held_timer is 'Timers that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
 
 alter table tocsin.action_step enable row level security;
@@ -2206,7 +2206,7 @@ insert into public.tocsin_migration (number, name, checksum) values (9, '0009_he
 insert into public.tocsin_migration (number, name, checksum) values (10, '0010_publisher_and_log_repair', 'f6dd9499290e684aa8a3ba35c5dceeced837ba7567dc75bf7e2940c8d25e8361');
 insert into public.tocsin_migration (number, name, checksum) values (11, '0011_retention', '8a3426b897ac2664c9188fc84733be6a532a38699b28934f43774aa87e59cd42');
 insert into public.tocsin_migration (number, name, checksum) values (12, '0012_functions_for_services', 'c7ff74359f973d877d94d900cd41d1237e81cf17a831a95b8262af9bb37bfe5c');
-insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'a927fe5af3c4189da8b78f1d3928f397e4c0694f861e73769777012e456b98c7');
+insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'dc4414c5499085ad612ab11fe6e2d6d80c11f77efe712070daa8237d5598bf56');
 insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', 'b8881c5271c4d82df7e86e805ddf661935ff4b883b023bbb900a786d22efdf89');

@@ -36,4 +36,7 @@ SERIES_FIELDS = (
     *("value", "previous", "rate", "age", "freshness", "ts", "arrived_at", "unit"),
     *WHERE_FIELDS,
 )
-MESSAGE_FIELDS = ("rule", "severity", "owner", "key", "value", "unit", "threshold", "since", "labels")
+MESSAGE_FIELDS = (
+    *("rule", "severity", "owner", "instance", "key", "value", "first_value", "unit", "threshold", "since"),
+    *("labels", "series", "event_type", "payload"),
+)

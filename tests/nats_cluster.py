@@ -25,6 +25,10 @@ class Node(Nats):
     def server_name(self) -> str:
         return self._server_name
 
+    def _kept_password(self) -> str:
+        """One password for all nodes: a client sends the same to each of them."""
+        return "0" * 48
+
     def _write_config(self, port: int) -> None:
         super()._write_config(port)
         routes = "\n".join(f"    nats://127.0.0.1:{other}" for other in self._ports_of_routes)

@@ -27,7 +27,7 @@ left join lateral (
           join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance
           join tocsin.lane_partition p on p.lane = s.lane and p.partition = s.partition
           where a.id = t.ref::uuid
-            and (p.watermark is null or p.watermark < t.nominal_at
+            and (p.watermark is null or p.watermark <= t.nominal_at
                  or (s.lane = 'data' and (
                      -- A staleness deadline at or before that instant comes first: one that is not
                      -- evaluated yet,

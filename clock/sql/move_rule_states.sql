@@ -5,7 +5,9 @@ set phase = case d.key when 'open' then 'open' else 'ok' end,
     alarm_id = case d.key when 'open' then s.alarm_id end,
     state = s.state || case d.key
         when 'open' then jsonb_build_object('phase', 'open', 'last_opened_at', s.state -> 'due_at', 'due_at', null)
-        else '{"phase": "ok", "alarm": null, "resolution": null, "due_at": null, "firing_series": {}}'::jsonb end,
+        else '{"phase": "ok", "alarm": null, "resolution": null, "due_at": null}'::jsonb || jsonb_build_object('firing_series',
+            (select coalesce(jsonb_object_agg(f.key, f.value), '{}') from jsonb_each(s.state -> 'firing_series') f
+             where f.value ->> 'clear_due_at' is null)) end,
     version = s.version + 1
 from (
     select locked.event_rule, locked.owner, locked.instance, m.alarm_id, m.key

@@ -68,7 +68,8 @@ join tocsin.alarm a on a.id = t.ref::uuid
 join tocsin.rule_state s on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance
 join tocsin.lane_partition p on p.lane = s.lane and p.partition = s.partition
 where t.kind = 'for-sustain' and t.key <> 'snooze' and t.parked_at is null and t.fire_at <= (select tocsin.instant())
-  and (p.watermark is null or p.watermark < t.nominal_at);
+  -- An input at the very instant of a sustain comes first.
+  and (p.watermark is null or p.watermark <= t.nominal_at);
 
 alter table tocsin.member_observation add column instance text not null default '';
 comment on column tocsin.member_observation.instance is
@@ -114,7 +115,7 @@ begin
         insert into tocsin.member_observation (owner, at, what, subject, severity, since, keys, instance)
         select e.owner, e.ts, 'alarm', e.rule, e.severity, a.since,
                case when e.type = 'alarm-opened' then
-                   array(select v.key from jsonb_each(s.state -> 'firing_series') v where v.value ->> 'clear_due_at' is null)
+                   array(select jsonb_array_elements_text(s.state -> 'alarm' -> 'series'))
                else '{}' end,
                a.instance
         from (

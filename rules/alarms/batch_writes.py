@@ -29,6 +29,8 @@ from rules.alarms.rule_change import StateChange, change_state
 from rules.engine import (
     BLANK,
     Alarm,
+    Changed,
+    Describe,
     DropPending,
     Effect,
     Effects,
@@ -40,7 +42,7 @@ from rules.engine import (
     Rule,
     RuleState,
     Suppressed,
-    advance,
+    pass_time,
     step,
 )
 from rules.health.observations import Observation, alarm_observations
@@ -56,6 +58,7 @@ from schemas.wire.alarm_events import (
 from tocsin.core.columns import column
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Conflict
+from tocsin.core.instant import MICROSECOND
 from tocsin.core.records import NewEvent, NewRecords
 
 _log = structlog.get_logger()
@@ -182,26 +185,26 @@ class AlarmBatch(Writes):
         """
         key, first = state_key(rule, input), len(self.events)
         before = self._state(key) if lineage else BLANK
-        self._apply_observed(key, input.at, lambda state: step(rule, state, input), correlation_id)
+        self._apply_observed(key, lambda state: step(rule, state, input), correlation_id)
         if lineage:
             ids = [event.id for event in self.events[first:]]
             self._lineages |= dict.fromkeys([*ids, *_sustained_event_ids(before, self._state(key))], lineage)
 
-    def apply_deadline(self, key: StateKey, until: datetime) -> None:
-        """Fire the sustain that is due at or before `until`."""
-        self._apply_observed(key, until, lambda state: advance(state, until))
+    def keys_to_recheck(self, until: datetime) -> list[StateKey]:
+        """The states that the batch changed, and that change again before an instant."""
+        states = self._states.items()
+        return [key for key, state in states if state.recheck_at is not None and state.recheck_at < until]
+
+    def apply_time(self, rule: Rule, key: StateKey, until: datetime) -> None:
+        """Handle what is due before `until` without an input. Inputs at that instant may follow."""
+        self._apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
 
     def _apply_observed(
-        self,
-        key: StateKey,
-        at: datetime,
-        function: StateFunction,
-        correlation_id: uuid.UUID | None = None,
+        self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
-        before = self._state(key)
-        self.change_state(key, function, correlation_id)
+        effects = self.change_state(key, function, correlation_id)
         if key[1] in self._observed_owners:
-            self.observations += alarm_observations(key, at, before, self._state(key))
+            self.observations += alarm_observations(key, effects)
 
     def apply_rule_changes(self, changes: Mapping[str, StateChange], at: datetime) -> None:
         """Change the states of the rules that an `apply` changed. `at` is the position of the cutover
@@ -213,7 +216,7 @@ class AlarmBatch(Writes):
 
     def change_state(
         self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
-    ) -> None:
+    ) -> Effects:
         """Replace one state by the result of `function`, and collect its effects."""
         before = self._state(key)
         after, effects = function(before)
@@ -221,6 +224,7 @@ class AlarmBatch(Writes):
             self._states[key] = after
         for effect in effects:
             self._collect(key, effect, correlation_id)
+        return effects
 
     def _state(self, key: StateKey) -> RuleState:
         state = self._states.get(key)
@@ -229,14 +233,20 @@ class AlarmBatch(Writes):
     def _collect(self, key: StateKey, effect: Effect, correlation_id: uuid.UUID | None) -> None:
         if isinstance(effect, Pend):
             self._touched_alarm(key, effect.alarm, correlation_id)
+        elif isinstance(effect, Describe):
+            self._touched_alarm(key, effect.alarm, correlation_id).alarm = effect.alarm
         elif isinstance(effect, DropPending):
             # An alarm that began in this batch is not stored yet, so there is nothing to delete.
             if self._alarms.pop(effect.alarm_id, None) is None:
                 self._dropped.append(effect.alarm_id)
         elif isinstance(effect, Open):
             touched = self._touched_alarm(key, effect.alarm, correlation_id)
-            touched.state, touched.opened_at = "open", effect.at
+            touched.state, touched.opened_at, touched.alarm = "open", effect.at, effect.alarm
             self._append_transition(touched, "opened", effect)
+        elif isinstance(effect, Changed):
+            touched = self._touched_alarm(key, effect.alarm, correlation_id)
+            touched.state, touched.alarm = "open", effect.alarm
+            self._append_transition(touched, "changed", effect)
         elif isinstance(effect, Resolve):
             touched = self._touched_alarm(key, effect.alarm, correlation_id)
             touched.state, touched.resolved_at, touched.reason = "resolved", effect.at, effect.reason
@@ -250,7 +260,7 @@ class AlarmBatch(Writes):
             _log.warning("message cannot be filled", rule=key[0], owner=key[1], error=effect.error)
 
     def _append_transition(
-        self, touched: TouchedAlarm, transition: RuleTransition, effect: Open | Resolve
+        self, touched: TouchedAlarm, transition: RuleTransition, effect: Open | Changed | Resolve
     ) -> None:
         ref = touched.alarm.ref(touched.correlation_id)
         self.events.append(transition_event(ref, transition, effect.at, effect.payload))

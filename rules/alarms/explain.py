@@ -16,6 +16,7 @@ from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
 from rules.suppression import Suppression, matched_alarm
 from rules.suppression.reader import Suppressions
+from schemas.values.plain_number import plain_text
 from schemas.wire.alarm_events import event_type
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text, parse_instant
@@ -81,6 +82,7 @@ def explain(
         "threshold": payload.get("threshold"),
         "correlation": str(alarm["correlation_id"]),
     }
+    facts |= {name: payload[name] for name in ("title", "description", "runbook_url") if payload.get(name)}
     held = ""
     if suppression is not None:
         facts["suppressed_by"] = suppression.key
@@ -95,7 +97,7 @@ def explain(
 
 
 def _value_text(payload: dict[str, Any]) -> str:
-    return f" at the value {payload['value']}" if payload.get("value") is not None else ""
+    return f" at the value {plain_text(payload['value'])}" if payload.get("value") is not None else ""
 
 
 def _event_text(event: Row) -> str:

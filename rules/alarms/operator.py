@@ -37,11 +37,15 @@ class OperatorResult:
     """The seq of the event; None if nothing changed."""
 
 
-async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> OperatorResult:
+def check_note(note: str) -> None:
     if len(note) > MAX_NOTE_LENGTH or "\0" in note:
         raise InvalidInput(
             f"the note has {len(note)} characters", remedy=f"give it at most {MAX_NOTE_LENGTH}, without NUL"
         )
+
+
+async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: str = "") -> OperatorResult:
+    check_note(note)
 
     async def once() -> OperatorResult:
         async with connection.transaction():
@@ -53,7 +57,7 @@ async def acknowledge(connection: Connection, alarm: Row, actor: Actor, note: st
             if row is None:
                 current = await find_alarm(connection, str(alarm["id"]))
                 if current["acknowledged_at"] is None:
-                    raise _not_open(current, "acknowledged")
+                    raise not_open(current, "acknowledged")
                 return OperatorResult(False, None)
             ref = AlarmRef(alarm["id"], *row)
             event = acknowledged_event(ref, actor.now, who=actor.who, via=actor.via, note=note)
@@ -72,7 +76,7 @@ async def snooze(connection: Connection, alarm: Row, actor: Actor, until: dateti
             if until is None:
                 await cancel(connection, "for-sustain", str(alarm["id"]), "snooze")
             else:
-                payload = snooze_ended_payload(actor.who)
+                payload = snooze_ended_payload(actor.who, alarm["payload"])
                 await arm(connection, "for-sustain", str(alarm["id"]), "snooze", until, payload)
             row = await fetch_one(
                 connection,
@@ -80,7 +84,7 @@ async def snooze(connection: Connection, alarm: Row, actor: Actor, until: dateti
                 {"id": alarm["id"], "until": until, "who": actor.who},
             )
             if row is None:
-                raise _not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
+                raise not_open(await find_alarm(connection, str(alarm["id"])), "snoozed")
             ref = AlarmRef(alarm["id"], *row)
             event = snoozed_event(ref, actor.now, who=actor.who, via=actor.via, until=until)
             return await _record(connection, event, actor, "snooze")
@@ -94,6 +98,6 @@ async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: s
     return OperatorResult(True, await append_events(connection, [event]))
 
 
-def _not_open(alarm: Row, verb: str) -> Refused:
+def not_open(alarm: Row, verb: str) -> Refused:
     name = f"{str(alarm['id'])[:8]} ({alarm['event_rule']} of {alarm['owner']!r})"
     return Refused(f"alarm {name} is {alarm['state']}", remedy=f"only an open alarm can be {verb}")

@@ -13,7 +13,8 @@ A calculated datapoint from the stream only triggers a batch. The stored series 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -38,7 +39,7 @@ from rules.lanes.batch import Writes
 from rules.lanes.data_lane import DataBatch, StalenessChange
 from rules.lanes.lineage import NO_LINEAGES
 from schemas.wire.subjects import token
-from tocsin.core.db import Connection, fetch_all, fetch_one, statement
+from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.instant import MICROSECOND
 from tocsin.core.records import NewCalculated, NewRecords
@@ -56,11 +57,16 @@ class SeriesAlarms:
     async def plan(self, connection: Connection, batch: DataBatch) -> SeriesBatch:
         await self._book.refresh(connection, batch.rules_seq + 1)
         rules = self._book.at(batch.rules_seq + 1)
-        fresh = self._cache.for_rules(batch.rules_seq, rules.types)
+        newest = self._cache.newest[batch.partition]
+        parameters = {"partition": batch.partition}
+        newest.continue_from(await fetch_value(connection, "rules.alarms/read_lane_position", parameters))
+        newest.last_seq = batch.last_seq
+        fresh = self._cache.for_rules(batch.rules_seq, rules.types, batch.partition)
+        inputs = [*batch.inputs, *await _owners_to_recheck(connection, batch, rules)]
         return await plan_batch(
             connection,
             batch.partition,
-            batch.inputs,
+            inputs,
             rules,
             rules.members,
             fresh,
@@ -77,6 +83,8 @@ class OwnerWatermark(NamedTuple):
 
     owner: str
     until: datetime
+    rechecked: tuple[StateKey, ...] = ()
+    """States that may change before that instant although nothing arrives."""
 
 
 SeriesInput = Arrival | StalenessChange | OwnerWatermark
@@ -107,13 +115,20 @@ async def plan_batch(
     first_arrivals = _first_arrivals(inputs, {(series.owner, series.key) for series in stored} | skipped)
     gaps = [*await _read_gaps(connection, partition, stored), *new_gaps]
     tracker = StalenessTracker(stored, rules.types, gaps)
-    timeline, calculated = _timeline(inputs, tracker, skipped)
+    newest = {(series.owner, series.key): series.ts for series in stored} if fresh is None else fresh.newest
+    timeline, calculated = _timeline(_with_lateness(inputs, newest), tracker, skipped)
     sustained = await _read_sustained(connection, inputs, members)
-    states = await read_states(connection, (*_subjects(rules, timeline), *sustained))
+    rechecked = {
+        key: input.until for input in inputs if isinstance(input, OwnerWatermark) for key in input.rechecked
+    }
+    states = await read_states(connection, (*_subjects(rules, timeline), *sustained, *rechecked))
     alarms = AlarmBatch("data", partition, states, members.owners)
     await _evaluate(alarms, rules, timeline, lineages)
-    for subject, watermark in sustained.items():
-        alarms.apply_deadline(subject, watermark)
+    if until is not None:
+        rechecked |= dict.fromkeys(alarms.keys_to_recheck(until), until)
+    for key, watermark in {**sustained, **rechecked}.items():
+        if key[0] in rules.rules:
+            alarms.apply_time(rules.rules[key[0]], key, watermark)
     freshness = _freshness_observations(first_arrivals, calculated)
     observed = [
         observation
@@ -214,7 +229,7 @@ async def _evaluate(
 
 
 def _timeline(
-    inputs: Sequence[SeriesInput], tracker: StalenessTracker, skipped: AbstractSet[SeriesKey]
+    inputs: Iterable[SeriesInput], tracker: StalenessTracker, skipped: AbstractSet[SeriesKey]
 ) -> tuple[list[Arrival | WentStale], list[NewCalculated]]:
     """The inputs of the rules in order, and the calculated datapoints to append.
 
@@ -226,7 +241,7 @@ def _timeline(
     for input in inputs:
         watermark = _watermark(input)
         # Once is enough for all datapoints of a message: the deadlines of later arrivals are later.
-        for passed in tracker.pass_deadlines(*watermark) if watermark != last else ():
+        for passed in tracker.pass_deadlines(*watermark[:2]) if watermark != last else ():
             timeline.append(passed.input)
             if passed.is_new:
                 calculated.append(stale_datapoint(passed.input))
@@ -236,6 +251,39 @@ def _timeline(
                 calculated.append(fresh_datapoint(input))
             timeline.append(input)
     return timeline, calculated
+
+
+def _with_lateness(inputs: Sequence[SeriesInput], newest: dict[SeriesKey, datetime]) -> Iterator[SeriesInput]:
+    """The inputs, with the mark of those whose `ts` is older than the newest of their series.
+
+    `newest` follows.
+    """
+    for input in inputs:
+        if isinstance(input, Arrival):
+            series = (input.owner, input.key)
+            known = newest.get(series)
+            if known is not None and input.ts < known:
+                yield input._replace(is_late=True)
+                continue
+            newest[series] = input.ts
+        yield input
+
+
+async def _owners_to_recheck(
+    connection: Connection, batch: DataBatch, rules: CompiledRules
+) -> list[OwnerWatermark]:
+    """The owners whose states may change by the passing of time before the watermark of the batch."""
+    if not rules.has_rechecks or batch.watermark is None:
+        return []
+    parameters = {"partition": batch.partition, "until": batch.watermark}
+    rows = await fetch_all(connection, "rules.alarms/list_due_rechecks", parameters)
+    due: defaultdict[str, list[StateKey]] = defaultdict(list)
+    for input in batch.inputs:
+        if isinstance(input, Arrival):
+            due[input.owner] += ()
+    for rule, owner, instance in rows:
+        due[owner].append((rule, owner, instance))
+    return [OwnerWatermark(owner, batch.watermark, tuple(keys)) for owner, keys in sorted(due.items())]
 
 
 def _first_arrivals(inputs: Sequence[SeriesInput], seen: set[SeriesKey]) -> list[Arrival]:
@@ -261,7 +309,7 @@ def _watermark(input: SeriesInput) -> OwnerWatermark:
         return OwnerWatermark(input.owner, input.at)
     if isinstance(input, StalenessChange):
         return OwnerWatermark(input.calculated.owner, input.calculated.time)
-    return input
+    return OwnerWatermark(input.owner, input.until)
 
 
 def _subjects(rules: CompiledRules, timeline: Iterable[Arrival | WentStale]) -> Iterable[StateKey]:

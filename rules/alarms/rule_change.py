@@ -9,7 +9,7 @@ Guarantee:
   resolved with the reason and a pending alarm is dropped. No alarm is left without a rule that can
   resolve it.
 
-Deadlines up to the watermark of the partition are handled first, at their nominal time. So the
+Deadlines before the watermark of the partition are handled first, at their nominal time. So the
 result does not depend on how late the clock was, and a replay that calls `change_state` at the same
 place of the stream (`rules/apply/cutover.py`) gets the same alarms.
 
@@ -27,6 +27,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rules.engine import CompiledRules, Effects, Rule, RuleState, adopt, advance, end
+from tocsin.core.instant import MICROSECOND
 
 
 class StateChange(NamedTuple):
@@ -69,7 +70,7 @@ def change_state(
     """Apply the change to one state, at the instant at which the rules change."""
     effects: Effects = ()
     if watermark is not None:
-        state, effects = advance(state, watermark)
+        state, effects = advance(state, watermark - MICROSECOND)
     # Arrivals are timed by another clock than applies, and no alarm may end before it opened.
     at = max(at, state.last_opened_at or at)
     if change.rule is None:

@@ -236,7 +236,7 @@ class StalenessTracker:
     def _begin(self, arrival: Arrival) -> None:
         stale_after = self._types.stale_after(arrival.key)
         if stale_after is not None or self._track_unwatched:
-            at, _, owner, key, value, ts, labels = arrival
+            at, _, owner, key, value, ts, labels, _ = arrival
             self._add(TrackedSeries(owner, key, stale_after, None, at, value, ts, labels, gaps=self._gaps))
 
     def _add(self, series: TrackedSeries) -> None:

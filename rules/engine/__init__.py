@@ -13,6 +13,8 @@ from rules.engine.effects import (
     Alarm,
     ArmSustain,
     CancelSustain,
+    Changed,
+    Describe,
     DropPending,
     Effect,
     Effects,
@@ -25,8 +27,8 @@ from rules.engine.effects import (
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid
 from rules.engine.state import BLANK, RuleState
-from rules.engine.step import step
-from rules.engine.transitions import adopt, advance, end
+from rules.engine.step import pass_time, step
+from rules.engine.transitions import adopt, advance, end, resolve_by_operator
 from rules.engine.types import TypeIndex
 
 __all__ = [
@@ -35,7 +37,9 @@ __all__ = [
     "ArmSustain",
     "Arrival",
     "CancelSustain",
+    "Changed",
     "CompiledRules",
+    "Describe",
     "DropPending",
     "Effect",
     "Effects",
@@ -55,5 +59,7 @@ __all__ = [
     "adopt",
     "advance",
     "end",
+    "pass_time",
+    "resolve_by_operator",
     "step",
 ]

@@ -39,5 +39,10 @@ class CompiledRules:
         def for_event(type: str) -> tuple[Rule, ...]:
             return tuple(rule for rule in over_events if rule.covers_event(type))
 
+        self.has_rechecks = any(
+            rule.window is not None or (rule.document.datapoint is not None and not rule.is_per_series)
+            for rule in self.rules.values()
+        )
+        """Whether a state may change although nothing arrives."""
         self.for_key = for_key
         self.for_event = for_event

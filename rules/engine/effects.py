@@ -18,6 +18,7 @@ from schemas.wire.alarm_events import AlarmRef
 _ALARMS = uuid.UUID("7b1d3f52-6a0e-5c1b-9f57-2f5f0c8a4e11")
 
 SustainKey = Literal["open", "clear"]
+Cause = Literal["fired", "no_data"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,38 @@ class Alarm:
     source_event_id: uuid.UUID | None = None
     instance: str = ""
     """What the alarm is about: `Rule.instance_of`."""
+    lead: str = ""
+    """The key of the series that the payload describes; empty if the alarm is over events."""
+    series: tuple[str, ...] = ()
+    """The keys of all series that are part of the alarm."""
+    cause: Cause = "fired"
+    changes: int = 0
+    """The number of `Changed` transitions so far."""
 
     def ref(self, correlation_id: uuid.UUID) -> AlarmRef:
-        return AlarmRef(self.id, self.rule, self.owner, self.severity, correlation_id, self.source_event_id)
+        return AlarmRef(
+            *(
+                self.id,
+                self.rule,
+                self.owner,
+                self.severity,
+                correlation_id,
+                self.source_event_id,
+                self.payload,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Pend:
     """The condition began: store the alarm as pending."""
+
+    alarm: Alarm
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The pending alarm has another payload or severity: store it."""
 
     alarm: Alarm
 
@@ -91,6 +116,18 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """Other series are part of the open alarm, or its severity is another one.
+
+    `payload` is the payload of its `alarm-changed` event.
+    """
+
+    alarm: Alarm
+    at: datetime
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Resolve:
     """The alarm ends at `at`.
 
@@ -123,7 +160,18 @@ class Suppressed:
     reason: str
 
 
-Effect = Suppressed | Pend | DropPending | ArmSustain | CancelSustain | Open | Resolve | MessageFailed
+Effect = (
+    Suppressed
+    | Pend
+    | Describe
+    | DropPending
+    | ArmSustain
+    | CancelSustain
+    | Open
+    | Changed
+    | Resolve
+    | MessageFailed
+)
 Effects = tuple[Effect, ...]
 
 

@@ -27,9 +27,9 @@ def fires_on_arrival(
 ) -> bool | None:
     """Whether the series fires after a datapoint; None if the conditions are undecided.
 
-    `is_open`: the series is part of an open alarm.
+    `is_open`: the series is part of an open alarm. `before` is the track before the datapoint.
     """
-    variables: dict[str, Any] = {} if value is None else {"value": value}
+    variables: dict[str, Any] = {} if value is None else {"value": as_double(value)}
     is_error_expected = value is None
     if rule.reads_more_than_value:
         variables.update(rule.constants_on_arrival)
@@ -38,7 +38,7 @@ def fires_on_arrival(
             if read is not None:
                 variables[name] = read(rule, arrival)
         if rule.reads_previous:
-            has_rate = before is not None and _bind_previous(arrival, before, variables)
+            has_rate = before is not None and _bind_previous(rule, arrival, before, variables)
             is_error_expected = is_error_expected or not has_rate
     return fires(rule, variables, is_open, is_error_expected)
 
@@ -52,7 +52,7 @@ def fires_when_stale(rule: Rule, went_stale: WentStale, value: Value | None, is_
     # Severities keep their values; `age` and `freshness` are replaced.
     variables |= rule.constants_on_arrival | {"age": age, "freshness": "stale"}
     if value is not None:
-        variables["value"] = value
+        variables["value"] = as_double(value)
     # Rules that need a track read `previous`, `rate` or a window, which are missing here.
     return fires(rule, variables, is_open, rule.needs_track)
 
@@ -71,16 +71,34 @@ def fires(
     return None if is_clear is None else not is_clear
 
 
-def _bind_previous(arrival: Arrival, before: Track, variables: dict[str, Any]) -> bool:
+def as_double(value: Value) -> Value:
+    """A number as conditions see it: JSON has one sort of numbers, whether 70 or 70.0 was sent."""
+    return float(value) if type(value) is int else value
+
+
+def increase(rule: Rule, arrival: Arrival, before: Track) -> float | None:
+    """The change since the previous value; None unless both are numbers.
+
+    A counter that falls was reset, and has risen from 0 since then.
+    """
+    if isinstance(arrival.value, str) or isinstance(before.value, str):
+        return None
+    if arrival.value < before.value and rule.types.is_counter(arrival.key):
+        return float(arrival.value)
+    return float(arrival.value - before.value)
+
+
+def _bind_previous(rule: Rule, arrival: Arrival, before: Track, variables: dict[str, Any]) -> bool:
     """Bind `previous`, and `rate` if it can be computed. Returns whether `rate` was bound.
 
-    A rate needs two numbers at two different instants.
+    A rate needs two numbers at two different instants of the producer.
     """
-    variables["previous"] = before.value
-    elapsed_s = (arrival.at - before.at).total_seconds()
-    if elapsed_s <= 0 or isinstance(arrival.value, str) or isinstance(before.value, str):
+    variables["previous"] = as_double(before.value)
+    elapsed_s = (arrival.ts - before.ts).total_seconds()
+    risen = increase(rule, arrival, before)
+    if elapsed_s <= 0 or risen is None:
         return False
-    variables["rate"] = (arrival.value - before.value) / elapsed_s
+    variables["rate"] = risen / elapsed_s
     return True
 
 

@@ -2,7 +2,8 @@
 
 `at` is the instant that decides: the arrival of the datapoint, the deadline of the watchdog, the
 commit of the event. The inputs of one owner come in this order, and at one instant in the order of
-the stream. `ts` is the time that the producer gave: data.
+the stream. `ts` is the time that the producer gave: it orders the values of a series, and `rate`
+is computed from it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Arrival(NamedTuple):
     value: Value
     ts: datetime
     labels: dict[str, str]
+    is_late: bool = False
+    """Its `ts` is older than the newest of the series: it is stored, and not evaluated."""
 
 
 class WentStale(NamedTuple):

@@ -3,16 +3,18 @@
 Guarantee: a message is one sentence that names the series, the owner, the value, the threshold and
 for how long. The rule, the severity and the instants are not repeated in it: whatever shows a
 message has them as fields of their own. Live workers, rule tests and backtests write the same text.
+The text of an alarm with several series names those that fire.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rules.engine.effects import MessageFailed
+from rules.engine.effects import Alarm, Cause, MessageFailed
 from rules.engine.inputs import Value
 from rules.engine.rule import Rule
 from rules.engine.shorthands import STALE_THRESHOLD, number_text
@@ -25,16 +27,26 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 
 _MAX_TEXT_LENGTH = 100
+_MAX_EVENT_PAYLOAD = 8_192
+_SHOWN_SERIES = 5
+MAX_SERIES = 100
+"""Series that a payload lists."""
 
 
 def opened_payload(
-    rule: Rule, owner: str, instance: str, key: str, firing: FiringSeries
+    rule: Rule,
+    owner: str,
+    instance: str,
+    key: str,
+    firing: FiringSeries,
+    series: Sequence[str],
+    severity: int,
 ) -> tuple[dict[str, Any], MessageFailed | None]:
-    """The payload of `alarm-opened`.
+    """The payload of `alarm-opened` and `alarm-changed`: about the series of `key`, among `series`.
 
     A `message` that cannot be filled is replaced by the default text.
     """
-    threshold = STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold
+    threshold = STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold_of(severity)
     payload: dict[str, Any] = {
         "threshold": threshold,
         "since": instant_text(firing.since),
@@ -45,24 +57,36 @@ def opened_payload(
         payload |= {
             "key": base_key(key),
             "value": firing.value,
+            "first_value": firing.first_value,
             "unit": rule.types.unit(key),
-            "series": [key],
+            "series": list(series[:MAX_SERIES]),
+            "series_count": len(series),
         }
     payload |= _annotations(rule)
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
+        if len(json.dumps(firing.payload)) <= _MAX_EVENT_PAYLOAD:
+            payload["payload"] = firing.payload
     message, failed = None, None
     try:
-        message = _custom_text(rule, owner, payload)
+        message = _custom_text(rule, owner, payload, firing, severity)
     except InvalidInput as error:
         failed = MessageFailed(str(error))
-    payload["message"] = message or _opened_text(rule, owner, key, firing, threshold)
+    payload["message"] = message or _opened_text(rule, owner, key, firing, threshold, series)
     return payload, failed
 
 
-def series_of_payload(payload: Mapping[str, Any]) -> list[str]:
-    """The keys of the series that fire, of the payload of an alarm; `[""]` if it is over events."""
-    return list(payload.get("series") or [""])
+def since_text(since: datetime) -> str:
+    return instant_text(since)
+
+
+def described_alarm(alarm: Alarm) -> Alarm:
+    """The alarm with everything that its payload, as it was stored, says about it."""
+    payload = alarm.payload
+    series = tuple(payload.get("series") or ("",))
+    lead = next((key for key in series if base_key(key) == payload.get("key", "")), series[0])
+    cause: Cause = "no_data" if payload.get("threshold") == STALE_THRESHOLD else "fired"
+    return replace(alarm, lead=lead, series=series, cause=cause, changes=int(payload.get("change", 0)))
 
 
 def resolved_payload(
@@ -79,6 +103,8 @@ def resolved_payload(
 
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
+    if not key and rule.count is not None:
+        return f"fewer than {rule.count} events{_of(owner)} in {format_duration(rule.count_over)}"
     if not key:
         return f"{owner or 'the condition'} is clear"
     return f"{key}{_of(owner)} is clear ({_measured(rule, key, value)})"
@@ -92,23 +118,41 @@ def ended_text(rule: str, owner: str, why: str) -> str:
     return f"{owner or rule}: {why}"
 
 
-def _custom_text(rule: Rule, owner: str, payload: dict[str, Any]) -> str | None:
+def _custom_text(
+    rule: Rule, owner: str, payload: dict[str, Any], firing: FiringSeries, severity: int
+) -> str | None:
     """The text of the document's `message`; None if it has none."""
     if rule.document.message is None:
         return None
-    facts = {"key": "", "value": None, "unit": "", **payload, "rule": rule.name, "owner": owner}
-    return fill_text(rule.document.message, {**facts, "severity": level_name(rule.severity)})
+    nothing = {**dict.fromkeys(("key", "unit", "event_type"), ""), "value": None, "first_value": None}
+    facts = {**nothing, "series": [], **payload, "payload": firing.payload, "rule": rule.name, "owner": owner}
+    return fill_text(rule.document.message, {**facts, "severity": level_name(severity)})
 
 
-def _opened_text(rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str) -> str:
+def _opened_text(
+    rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str, series: Sequence[str]
+) -> str:
+    if not key and rule.count is not None:
+        counted = f"{rule.count} events in {format_duration(rule.count_over)}"
+        return f"{counted}{_of(owner)}, the last one {firing.event_type}"
     if not key:
         return f"{firing.event_type}{_of(owner)}{rule.sustain_text}"
-    series, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
+    text, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
+    others = _others_text(key, series)
     if firing.age_s:
         age = format_duration(timedelta(seconds=round(firing.age_s)))
-        return f"{series} has sent no data for {age} (last {value})"
+        return f"{text} has sent no data for {age} (last {value}){others}"
     verb = "meets" if rule.document.fire is not None else "is"
-    return f"{series} {verb} {threshold}{rule.sustain_text} ({value})"
+    return f"{text} {verb} {threshold}{rule.sustain_text} ({value}){others}"
+
+
+def _others_text(key: str, series: Sequence[str]) -> str:
+    """`, and disk.b.used, disk.c.used and 3 more`: the other series that fire."""
+    others = [other for other in series if other != key]
+    if not others:
+        return ""
+    shown, more = others[:_SHOWN_SERIES], len(others) - _SHOWN_SERIES
+    return f", and {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
 
 
 def _annotations(rule: Rule) -> dict[str, str]:
@@ -132,6 +176,8 @@ def value_text(value: Value | None) -> str:
 
 def _measured(rule: Rule, key: str, value: Value | None) -> str:
     """The value with its unit and window: `avg over 1h 71.2 °C`."""
+    if value is None and rule.window is not None:
+        return f"no {rule.window.reduce} over {format_duration(rule.window.over)}"
     unit = rule.types.unit(key)
     text = f"{value_text(value)} {unit}" if unit else value_text(value)
     if rule.window is None:

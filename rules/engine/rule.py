@@ -18,7 +18,7 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from rules.engine.inputs import Arrival, EventSeen, WentStale
+from rules.engine.inputs import Arrival, EventSeen, Value, WentStale
 from rules.engine.shorthands import conditions_of
 from rules.engine.types import NO_TYPES, TypeIndex
 from rules.engine.windows import Window
@@ -32,7 +32,7 @@ from rules.language.cel import (
 from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
-from schemas.documents.event_rule import EventRuleDocument
+from schemas.documents.event_rule import EVENT_SEVERITY, EventRuleDocument
 from schemas.values.annotation import MAX_TITLE_LENGTH
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import covers
@@ -45,7 +45,8 @@ _ZERO = timedelta(0)
 _MAX_CACHED_SERIES = 200_000
 _MAX_INSTANCE_LENGTH = 256
 _DECIDING_KEYS = {
-    *("datapoint", "event", "per", "window", "for_", "keep_firing_for", "cooldown", "no_data", "no_data_for"),
+    *("datapoint", "event", "per", "window", "samples", "count", "over", "for_"),
+    *("keep_firing_for", "cooldown", "no_data", "no_data_for"),
 }
 """The keys of a document on which decisions depend, in addition to the conditions."""
 
@@ -72,7 +73,11 @@ class Rule:
         """The datapoint_type that implies this rule (`on_stale: alarm`); the rule covers only its
         series."""
         self.is_per_series = document.datapoint is not None and document.per != "owner"
-        self.severity = level(document.severity)
+        self.severity = level("warning" if document.severity == EVENT_SEVERITY else document.severity)
+        self.takes_severity_of_event = document.severity == EVENT_SEVERITY
+        self.samples = document.samples
+        self.count = document.count
+        self.count_over = document.over or _ZERO
         self.sustain = document.for_ or _ZERO
         self.sustain_text = f" for {format_duration(self.sustain)}" if self.sustain else ""
         self.keep_firing_for = document.keep_firing_for or _ZERO
@@ -80,7 +85,9 @@ class Rule:
         self.no_data = document.no_data
         self.no_data_for = document.no_data_for or _ZERO
         self.window = (
-            None if document.window is None else Window(document.window.over, document.window.reduce)
+            None
+            if document.window is None
+            else Window(document.window.over, document.window.reduce, document.window.min_count)
         )
         self._compile(document)
         self._event_type = None if document.event is None else event_type_pattern(document.event)
@@ -90,6 +97,9 @@ class Rule:
     def _compile(self, document: EventRuleDocument) -> None:
         texts = conditions_of(document)
         self.threshold = texts.threshold
+        self.levels = texts.levels
+        if self.levels:
+            self.severity = self.levels[0].severity
         self.kind: ValueKind | None = None
         if document.datapoint is not None:
             self.kind = "number" if self.window is not None else self.types.kind(document.datapoint)
@@ -108,7 +118,16 @@ class Rule:
         """Variables that have the same value at every arrival."""
         self.reads_more_than_value = not self.names <= {"value"}
         self.reads_previous = bool({"previous", "rate"} & self.names)
-        self.needs_track = self.window is not None or self.reads_previous
+        self.needs_track = self.window is not None or self.reads_previous or self.samples is not None
+        self.window_only_falls = (
+            self.window is not None
+            and self.window.reduce in ("count", "max")
+            and document.above is not None
+            and self.clear is None
+        )
+        """Whether a series that does not fire cannot begin to by values that leave the window."""
+        self.reads_values = not self.names <= {"freshness", "age", *severities()}
+        """Whether its conditions read more than whether data arrives."""
         self.reads_freshness = bool({"freshness", "age"} & self.names)
 
     def _condition(self, text: str, *, rule: str) -> Condition:
@@ -178,6 +197,17 @@ class Rule:
         assert isinstance(input, EventSeen)
         activation = self.activation_of_event(input)
         return instance_text([expression.evaluate(activation) for expression in self.per])
+
+    def severity_of(self, value: Value | None) -> int:
+        """The severity of the highest level that a value reaches."""
+        if not self.levels or value is None or isinstance(value, str):
+            return self.severity
+        reached = (level.severity for level in self.levels if level.is_reached(value))
+        return max(reached, default=self.severity)
+
+    def threshold_of(self, severity: int) -> str:
+        texts = (level.text for level in self.levels if level.severity == severity)
+        return next(texts, self.threshold)
 
     def activation_of_event(self, input: EventSeen) -> cel.Activation:
         return input.activation or event_activation(event_environment(), input.facts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.values.severities import level
 
 STALE_THRESHOLD = "stale"
 
@@ -20,11 +21,26 @@ class ConditionTexts(NamedTuple):
     clear: str | None
     threshold: str
     """A text that follows "is", such as "above 65"."""
+    levels: tuple[Level, ...] = ()
+    """From the lowest severity."""
+
+
+class Level(NamedTuple):
+    """One of several thresholds of a rule."""
+
+    severity: int
+    threshold: float
+    text: str
+    is_above: bool
+
+    def is_reached(self, value: float) -> bool:
+        return value > self.threshold if self.is_above else value < self.threshold
 
 
 def conditions_of(rule: EventRuleDocument) -> ConditionTexts:
-    fire, threshold = _fire(rule)
-    return ConditionTexts(fire, rule.clear, threshold)
+    levels = _levels(rule)
+    fire, threshold = _fire(rule, levels)
+    return ConditionTexts(fire, rule.clear, threshold, levels)
 
 
 def number_text(number: float) -> str:
@@ -32,10 +48,25 @@ def number_text(number: float) -> str:
     return repr(int(number)) if abs(number) < 1e15 and number == int(number) else repr(number)
 
 
-def _fire(rule: EventRuleDocument) -> tuple[str, str]:
-    if rule.above is not None:
+def _levels(rule: EventRuleDocument) -> tuple[Level, ...]:
+    for thresholds, word in ((rule.above, "above"), (rule.below, "below")):
+        if isinstance(thresholds, dict):
+            return tuple(
+                sorted(
+                    Level(level(name), number, f"{word} {number_text(number)}", word == "above")
+                    for name, number in thresholds.items()
+                )
+            )
+    return ()
+
+
+def _fire(rule: EventRuleDocument, levels: tuple[Level, ...]) -> tuple[str, str]:
+    if levels:
+        lowest = levels[0]
+        return f"value {'>' if lowest.is_above else '<'} {_double(lowest.threshold)}", lowest.text
+    if isinstance(rule.above, int | float):
         return f"value > {_double(rule.above)}", f"above {number_text(rule.above)}"
-    if rule.below is not None:
+    if isinstance(rule.below, int | float):
         return f"value < {_double(rule.below)}", f"below {number_text(rule.below)}"
     if rule.rate_increase is not None:
         text = number_text(rule.rate_increase)

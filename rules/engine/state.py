@@ -7,7 +7,8 @@ previous value or at most `windows.BUCKETS` buckets per series.
 A timer that the clock fires changes the stored state by its top-level keys alone:
 
     'open':  phase = "open", last_opened_at = due_at, due_at = null
-    'clear': phase = "ok", alarm = null, resolution = null, due_at = null, firing_series = {}
+    'clear': phase = "ok", alarm = null, resolution = null, due_at = null, and firing_series keeps
+             the series that are not clear: they fire, but not yet for long enough
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from rules.engine.effects import Alarm
+from rules.engine.effects import Alarm, Cause
 from rules.engine.inputs import Value
 from rules.engine.windows import Buckets
 from tocsin.core.instant import parse_instant
 
 Phase = Literal["ok", "pending", "open", "clearing"]
-Cause = Literal["fired", "no_data"]
 
 
 class FiringSeries(NamedTuple):
@@ -41,14 +41,29 @@ class FiringSeries(NamedTuple):
     reevaluated_at: datetime | None = None
     """`WentStale.reevaluated_at`."""
     clear_due_at: datetime | None = None
+    severity: int = 0
+    first_value: Value | None = None
+    """The value with which it began to fire; `value` is the last one before the alarm opens."""
+    payload: dict[str, Any] = {}  # noqa: RUF012
+    """The payload of the event."""
+    is_resolved: bool = False
+    """An operator resolved its alarm; it opens no other one before it was clear."""
 
 
 class Track(NamedTuple):
-    """Earlier values of a series, for a rule that needs them."""
+    """Earlier values of a series, or earlier events, for a rule that needs them."""
 
     value: Value
     at: datetime
+    ts: datetime
     buckets: Buckets = ()
+    """Of a window; of a `count` of events: their instants in microseconds."""
+    resets: float = 0.0
+    """What a counter had reached before each of its resets, added up."""
+    fired: str = ""
+    """Of `samples`: a 1 or 0 for each of the last datapoints."""
+    labels: dict[str, str] = {}  # noqa: RUF012
+    """Of a rule with a window, which may fire without a datapoint."""
 
 
 FiringSeriesByKey = Mapping[str, FiringSeries]
@@ -72,23 +87,24 @@ class RuleState(NamedTuple):
     """`Rule.fingerprint` of the rule that made the state."""
     firing_series: FiringSeriesByKey = _NONE
     tracks: Tracks = _NONE
-    recheck_at: datetime | None = None
-    """When the rule must be evaluated although nothing arrives; None: only when something does."""
-
-    def tracking(self, key: str, track: Track, fingerprint: str) -> RuleState:
-        """The state with another track; called for every datapoint of a rule that needs tracks."""
-        tracks = {**self.tracks, key: track}
-        return RuleState._make((*self[:7], fingerprint, self.firing_series, tracks, self.recheck_at))
+    join_at: datetime | None = None
+    """When a series joins or leaves the alarm although nothing arrives."""
+    expire_at: datetime | None = None
+    """When the next value leaves a window."""
 
     @property
-    def holding(self) -> frozenset[str]:
-        """The series that keep the alarm open.
+    def recheck_at(self) -> datetime | None:
+        """When the rule must be evaluated although nothing arrives; None: only when something does."""
+        if self.join_at is None or self.expire_at is None:
+            return self.join_at or self.expire_at
+        return min(self.join_at, self.expire_at)
 
-        They are those that fire or, while the alarm is clearing, those that it waits for.
-        """
-        clear_due_at = self.due_at if self.phase == "clearing" else None
-        firing_series = self.firing_series.items()
-        return frozenset(key for key, firing in firing_series if firing.clear_due_at == clear_due_at)
+    def tracking(
+        self, key: str, track: Track, fingerprint: str, expire_at: datetime | None = None
+    ) -> RuleState:
+        """The state with another track; called for every datapoint of a rule that needs tracks."""
+        tracks = {**self.tracks, key: track}
+        return RuleState._make((*self[:7], fingerprint, self.firing_series, tracks, self.join_at, expire_at))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -100,12 +116,10 @@ class RuleState(NamedTuple):
             "last_since": _text(self.last_since),
             "repeats": self.repeats,
             "fingerprint": self.fingerprint,
-            "recheck_at": _text(self.recheck_at),
+            "join_at": _text(self.join_at),
+            "expire_at": _text(self.expire_at),
             "firing_series": {key: _firing_series_json(firing) for key, firing in self.firing_series.items()},
-            "tracks": {
-                key: [track.value, _text(track.at), [list(bucket) for bucket in track.buckets]]
-                for key, track in self.tracks.items()
-            },
+            "tracks": {key: _track_json(track) for key, track in self.tracks.items()},
         }
 
     @staticmethod
@@ -124,11 +138,9 @@ class RuleState(NamedTuple):
             firing_series={
                 key: _firing_series(value) for key, value in stored.get("firing_series", {}).items()
             },
-            tracks={
-                key: Track(_value(value), parse_instant(at), tuple(tuple(bucket) for bucket in buckets))
-                for key, (value, at, buckets) in stored.get("tracks", {}).items()
-            },
-            recheck_at=_instant(stored.get("recheck_at")),
+            tracks={key: _track(track) for key, track in stored.get("tracks", {}).items()},
+            join_at=_instant(stored.get("join_at")),
+            expire_at=_instant(stored.get("expire_at")),
         )
 
 
@@ -145,6 +157,10 @@ def _alarm_json(alarm: Alarm) -> dict[str, Any]:
         "since": _text(alarm.since),
         "payload": alarm.payload,
         "instance": alarm.instance,
+        "lead": alarm.lead,
+        "series": list(alarm.series),
+        "cause": alarm.cause,
+        "changes": alarm.changes,
         "source_event_id": None if alarm.source_event_id is None else str(alarm.source_event_id),
     }
 
@@ -159,6 +175,10 @@ def _alarm(stored: Mapping[str, Any]) -> Alarm:
         since=parse_instant(stored["since"]),
         payload=stored["payload"],
         instance=stored.get("instance", ""),
+        lead=stored.get("lead", ""),
+        series=tuple(stored.get("series", ())),
+        cause=stored.get("cause", "fired"),
+        changes=stored.get("changes", 0),
         source_event_id=None if source is None else uuid.UUID(source),
     )
 
@@ -183,6 +203,27 @@ def _firing_series(stored: Mapping[str, Any]) -> FiringSeries:
             "reevaluated_at": _instant(stored.get("reevaluated_at")),
             "clear_due_at": _instant(stored["clear_due_at"]),
         }
+    )
+
+
+def _track_json(track: Track) -> list[Any]:
+    buckets = [list(bucket) for bucket in track.buckets]
+    return [
+        *(track.value, _text(track.at), _text(track.ts), buckets),
+        *(track.resets, track.fired, track.labels),
+    ]
+
+
+def _track(stored: list[Any]) -> Track:
+    value, at, ts, buckets, resets, fired, labels = stored
+    return Track(
+        _value(value),
+        parse_instant(at),
+        parse_instant(ts),
+        tuple(tuple(bucket) for bucket in buckets),
+        resets,
+        fired,
+        labels,
     )
 
 

@@ -1,8 +1,8 @@
 """The engine: `(rule, state, input) -> (state, effects)`, without a clock and without I/O.
 
-Guarantee: decisions depend on the inputs alone, never on when or how often `advance` is called. A
-deadline at or before the instant of an input is handled first, at its nominal time; `advance` does
-the same if no input comes. An input that changes nothing returns the very same state and no
+Guarantee: decisions depend on the inputs alone, never on when or how often `pass_time` is called. A
+deadline before the instant of an input is handled first, at its nominal time; `pass_time` does the
+same if no input comes. An input that changes nothing returns the very same state and no
 effects. There is one state and at most one alarm per rule, owner and instance (`Rule.instance_of`). With
 `per: owner` it is open while any series of the owner fires.
 
@@ -12,13 +12,17 @@ it was. The alarm is pending from the datapoint that fires until `for` has passe
 is clearing while all its series are clear and `keep_firing_for` runs. An alarm opens only after
 `cooldown` has passed since the last one opened, and only if the condition is still true then.
 
-Why a deadline comes before an input of the same instant: a condition that was true for exactly
-`for` was true for long enough. The clock fires up to the last arrival that it knows, and must
-decide alike.
+An input at the very instant of a sustain comes first: a condition that stops exactly at the end of
+`for` did not hold for that long, as in Prometheus. More inputs of one instant may follow, so a shell
+handles a sustain only once it has read beyond its instant.
+
+A value that leaves a window may change the result of the rule. It does so at the instant at which
+its bucket expires, before an arrival of the same instant. A window without a result does not fire.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
@@ -27,7 +31,9 @@ from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule
 from rules.engine.state import BLANK, FiringSeries, RuleState, Track
+from rules.engine.tracks import counted, next_expiry, track_of
 from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
+from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
 _NO_LABELS: dict[str, str] = {}
 _EVENTS_KEY = ""
@@ -40,11 +46,13 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
     The rule must cover its key or event type: `CompiledRules` finds such rules.
     """
     effects: Effects = ()
-    if state.due_at is not None and state.due_at <= input.at:
-        state, effects = advance(state, input.at)
-    if state is not BLANK and state.fingerprint != rule.fingerprint:
-        state, more = adopt(rule, state, input.at)
-        effects += more
+    if state is not BLANK:
+        if state.fingerprint != rule.fingerprint:
+            state, effects = advance(state, input.at - MICROSECOND)
+            state, more = adopt(rule, state, input.at)
+            effects += more
+        elif state.due_at is not None or state.join_at is not None or state.expire_at is not None:
+            state, effects = _pass_time(rule, input.owner, state, input.at, input.at - MICROSECOND)
     if isinstance(input, Arrival):
         state, more = _arrive(rule, state, input)
     elif isinstance(input, WentStale):
@@ -54,29 +62,133 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
     return state, effects + more if effects else more
 
 
+def pass_time(rule: Rule, owner: str, state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
+    """Handle everything that is due at or before an instant without an input, in order."""
+    return _pass_time(rule, owner, state, until, until)
+
+
+def _pass_time(
+    rule: Rule, owner: str, state: RuleState, until: datetime, sustain_until: datetime
+) -> tuple[RuleState, Effects]:
+    """At one instant values leave windows first, then sustains are due, then series join and leave."""
+    effects: Effects = ()
+    while True:
+        expire_at, due_at, join_at = state.expire_at, state.due_at, state.join_at
+        if expire_at is not None and expire_at <= min(until, due_at or until, join_at or until):
+            state, more = _expire_all(rule, owner, state, expire_at)
+        elif due_at is not None and due_at <= min(sustain_until, join_at or sustain_until):
+            state, more = advance(state, due_at)
+        elif join_at is not None and join_at <= sustain_until:
+            passed = EvaluatedInput(join_at, owner, "", "", None, is_time=True)
+            state, more = transition(rule, state, state.firing_series, passed)
+        else:
+            return state, effects
+        effects += more
+
+
+def _expire_all(rule: Rule, owner: str, state: RuleState, at: datetime) -> tuple[RuleState, Effects]:
+    effects: Effects = ()
+    for key in sorted(state.tracks):
+        state, more = _expire(rule, owner, state, key, at)
+        effects += more
+    return state._replace(expire_at=next_expiry(rule, state)), effects
+
+
+def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) -> tuple[RuleState, Effects]:
+    """Values of a series have left its window."""
+    track = state.tracks[key]
+    assert rule.window is not None
+    buckets = rule.window.trimmed(track.buckets, at)
+    if buckets is track.buckets:
+        return state, ()
+    state = state.tracking(key, track._replace(buckets=buckets), rule.fingerprint, state.expire_at)
+    last = Arrival(at, 0, owner, key, track.value, track.ts, track.labels)
+    return _evaluate_series(rule, state, last, None, track._replace(buckets=buckets))
+
+
 def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
-    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+    if arrival.is_late and rule.reads_values:
+        return _arrive_late(rule, state, arrival)
     if rule.where is not None and not rule.covers_series(arrival):
+        firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
         return _leave(rule, state, arrival, firing)
+    if not rule.needs_track:
+        return _evaluate_series(rule, state, arrival, None, None)
+    before = state.tracks.get(arrival.key)
+    track = track_of(rule, before, arrival)
+    state = state.tracking(arrival.key, track, rule.fingerprint, state.expire_at)
+    state, effects = _evaluate_series(rule, state, arrival, before, track)
+    if rule.window is not None and state.expire_at is None:
+        state = state._replace(expire_at=next_expiry(rule, state))
+    return state, effects
+
+
+def _arrive_late(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
+    """A value that is older than the newest one proves that the series has data, and nothing else."""
+    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+    if firing is None or firing.cause != "no_data":
+        return state, ()
+    return _continue(
+        rule, state, firing, False, rule.keep_firing_for, _evaluated(rule, arrival, arrival.value)
+    )
+
+
+def _evaluate_series(
+    rule: Rule, state: RuleState, arrival: Arrival, before: Track | None, track: Track | None
+) -> tuple[RuleState, Effects]:
+    """Evaluate the conditions for a datapoint, or for the one that came last."""
+    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
-    before = None
-    if rule.needs_track:
-        before = state.tracks.get(arrival.key)
-        track = _track(rule, before, arrival)
-        state = state.tracking(arrival.key, track, rule.fingerprint)
-        if rule.window is not None:
-            value = rule.window.amount(track.buckets, track.value, track.at, arrival.at)
+    if rule.window is not None and track is not None:
+        value = rule.window.amount(track.buckets, counted(track), track.ts, arrival.at)
     had_no_data = firing is not None and firing.cause == "no_data"
     is_open = firing is not None and _is_open(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
+    if rule.window is not None and value is None:
+        is_firing = False
+    if rule.samples is not None and track is not None and is_firing is not None:
+        state, is_firing = _sample(rule, state, arrival, track, is_firing, is_open)
     if is_firing is None and had_no_data:
         # Undecided, but the series has data again.
         is_firing = False
     if not is_firing and firing is None:
         return state, ()
     if is_firing and (firing is None or had_no_data):
-        return _begin(rule, state, arrival, value, rule.sustain)
+        return _begin(rule, state, arrival, value, rule.sustain, firing)
+    if is_firing and firing is not None and not firing.is_resolved and firing.clear_due_at is None:
+        return _follow(rule, state, arrival, value, firing)
     return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value))
+
+
+def _follow(
+    rule: Rule, state: RuleState, arrival: Arrival, value: Value | None, firing: FiringSeries
+) -> tuple[RuleState, Effects]:
+    """A series goes on firing: a pending alarm has its last value, an open one its level."""
+    severity = rule.severity_of(value)
+    if state.phase == "pending" or firing.due_at > arrival.at:
+        labels = rule.types.labels(arrival.key, arrival.labels)
+        followed = firing._replace(value=value, labels=labels, severity=severity)
+    elif severity != firing.severity and rule.levels:
+        followed = firing._replace(value=value, severity=severity)
+    else:
+        return state, ()
+    if followed == firing:
+        return state, ()
+    series = {**state.firing_series, arrival.key: followed}
+    return transition(rule, state, series, _evaluated(rule, arrival, value))
+
+
+def _sample(
+    rule: Rule, state: RuleState, arrival: Arrival, track: Track, is_firing: bool, is_open: bool
+) -> tuple[RuleState, bool]:
+    """Whether enough of the last datapoints fire. `clear` decides about an open alarm, if there is one."""
+    assert rule.samples is not None
+    fired = (track.fired + ("1" if is_firing else "0"))[-rule.samples.of :]
+    track = track._replace(fired=fired)
+    state = state.tracking(arrival.key, track, rule.fingerprint, state.expire_at)
+    if is_open and rule.clear is not None:
+        return state, is_firing
+    return state, fired.count("1") >= rule.samples.at_least
 
 
 def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[RuleState, Effects]:
@@ -87,7 +199,9 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
     track = state.tracks.get(went_stale.key)
     if rule.window is not None:
         value = (
-            None if track is None else rule.window.amount(track.buckets, track.value, track.at, went_stale.at)
+            None
+            if track is None
+            else rule.window.amount(track.buckets, counted(track), track.ts, went_stale.at)
         )
     evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
@@ -120,37 +234,96 @@ def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tu
     if rule.where is not None and not rule.where.matches(activation):
         return state, ()
     firing = _firing_series(state, _EVENTS_KEY, event.at)
-    is_firing = fires(rule, activation, _is_open(state, firing))
     evaluated = EvaluatedInput(event.at, event.owner, rule.instance_of(event), _EVENTS_KEY, None, depth=depth)
+    if rule.count is not None:
+        return _count_event(rule, state, event, firing, evaluated)
+    is_firing = fires(rule, activation, _is_open(state, firing))
     if is_firing and firing is None:
-        begun = FiringSeries(
-            since=event.at,
-            due_at=event.at + rule.sustain,
-            cause="fired",
-            value=None,
-            labels=_NO_LABELS,
-            event_id=str(event.facts.get("id") or ""),
-            event_type=str(event.facts.get("type") or ""),
-        )
+        begun = _begun_by(rule, event)
         return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
+    severity = _severity_of(rule, event)
+    if is_firing and firing is not None and severity > firing.severity:
+        escalated = firing._replace(severity=severity, clear_due_at=None)
+        return transition(rule, state, {**state.firing_series, _EVENTS_KEY: escalated}, evaluated)
     return _continue(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
 
 
-def _begin(
-    rule: Rule, state: RuleState, input: Arrival | WentStale, value: Value | None, sustain: timedelta
+def _count_event(
+    rule: Rule, state: RuleState, event: EventSeen, firing: FiringSeries | None, evaluated: EvaluatedInput
 ) -> tuple[RuleState, Effects]:
-    """A series begins to fire."""
+    """Fires while `count` events that fire lie within `over`. Older ones leave by the passing of time."""
+    activation = rule.activation_of_event(event)
+    assert rule.count is not None
+    if firing is not None and rule.clear is not None and rule.clear.matches(activation):
+        state = state._replace(tracks={})
+        return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
+    if rule.fire.evaluate(activation) is not True:
+        return state, ()
+    before = state.tracks.get(_EVENTS_KEY)
+    oldest = microseconds_of(event.at - rule.count_over)
+    instants = [bucket for bucket in (before.buckets if before else ()) if bucket[0] > oldest]
+    instants = [*instants, (microseconds_of(event.at),)][-rule.count :]
+    track = Track(len(instants), event.at, event.at, tuple(instants))
+    state = state.tracking(_EVENTS_KEY, track, rule.fingerprint)
+    if len(instants) < rule.count:
+        return state, ()
+    clear_due_at = instant_of(int(instants[0][0])) + rule.count_over + rule.keep_firing_for
+    if firing is None:
+        begun = _begun_by(rule, event)._replace(clear_due_at=clear_due_at)
+    else:
+        severity = max(firing.severity, _severity_of(rule, event))
+        begun = firing._replace(clear_due_at=clear_due_at, severity=severity)
+    return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
+
+
+def _begun_by(rule: Rule, event: EventSeen) -> FiringSeries:
+    payload = event.facts.get("payload")
+    return FiringSeries(
+        since=event.at,
+        due_at=event.at + rule.sustain,
+        cause="fired",
+        value=None,
+        labels=_NO_LABELS,
+        event_id=str(event.facts.get("id") or ""),
+        event_type=str(event.facts.get("type") or ""),
+        severity=_severity_of(rule, event),
+        payload=dict(payload) if isinstance(payload, Mapping) else {},
+    )
+
+
+def _severity_of(rule: Rule, event: EventSeen) -> int:
+    severity = event.facts.get("severity")
+    return int(severity) if rule.takes_severity_of_event and severity else rule.severity
+
+
+def _begin(
+    rule: Rule,
+    state: RuleState,
+    input: Arrival | WentStale,
+    value: Value | None,
+    sustain: timedelta,
+    before: FiringSeries | None = None,
+) -> tuple[RuleState, Effects]:
+    """A series begins to fire. `before`: it had no data, which was firing already."""
+    if before is not None and state.phase not in ("open", "clearing"):
+        before = None
     is_stale = isinstance(input, WentStale)
+    due_at = input.at + sustain
     begun = FiringSeries(
-        since=input.at,
-        due_at=input.at + sustain,
+        since=input.at if before is None else before.since,
+        # It stays part of the alarm that the missing data opened.
+        due_at=due_at if before is None else min(due_at, before.due_at),
         cause="no_data" if is_stale and not rule.reads_freshness else "fired",
         value=value,
         labels=rule.types.labels(input.key, input.labels),
         age_s=(input.at - input.last_arrival).total_seconds() if isinstance(input, WentStale) else 0.0,
         reevaluated_at=input.reevaluated_at if isinstance(input, WentStale) else None,
+        severity=rule.severity_of(value),
+        first_value=value,
+        is_resolved=before is not None and before.is_resolved,
     )
-    return transition(rule, state, {**state.firing_series, input.key: begun}, _evaluated(rule, input, value))
+    series = {**state.firing_series, input.key: begun}
+    return transition(rule, state, series, _evaluated(rule, input, value))
 
 
 def _continue(
@@ -167,10 +340,14 @@ def _continue(
     """
     if firing is None or is_firing is None or is_firing == (firing.clear_due_at is None):
         return state, ()
+    if firing.is_resolved:
+        # The alarm that an operator resolved is over: the next one may begin.
+        others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
+        return transition(rule, state, others, evaluated)
     if is_firing:
         firing_again = firing._replace(clear_due_at=None)
         return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
-    if state.phase == "pending":
+    if state.phase == "pending" or firing.due_at > evaluated.at:
         others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
         return transition(rule, state, others, evaluated)
     cleared = firing._replace(clear_due_at=evaluated.at + clear_for)
@@ -190,7 +367,7 @@ def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | N
     None once it was clear for long enough, even if others keep the alarm open.
     """
     firing = state.firing_series.get(key)
-    if firing is None or (firing.clear_due_at is not None and firing.clear_due_at <= at):
+    if firing is None or (firing.clear_due_at is not None and firing.clear_due_at < at):
         return None
     return firing
 
@@ -200,14 +377,9 @@ def _is_open(state: RuleState, firing: FiringSeries | None) -> bool:
 
     A series that only had no data has not met `fire`, so `fire` decides.
     """
-    return firing is not None and firing.cause == "fired" and state.phase in ("open", "clearing")
-
-
-def _track(rule: Rule, before: Track | None, arrival: Arrival) -> Track:
-    if rule.window is None:
-        return Track(arrival.value, arrival.at)
-    buckets = () if before is None else before.buckets
-    return Track(arrival.value, arrival.at, rule.window.add(buckets, arrival.value, arrival.at))
+    if firing is None or firing.cause != "fired":
+        return False
+    return firing.is_resolved or state.phase in ("open", "clearing")
 
 
 def _evaluated(rule: Rule, input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:

@@ -57,6 +57,10 @@ class TypeIndex:
         type = self.of(key)
         return labels if type is None or not type.labels else {**type.labels, **labels}
 
+    def is_counter(self, key: str) -> bool:
+        type = self.of(key)
+        return type is not None and type.counter
+
     def unit(self, key: str) -> str:
         type = self.of(key)
         return "" if type is None else type.unit

@@ -4,8 +4,9 @@ Guarantee: a window of `over` is stored as at most `BUCKETS` buckets of `over / 
 the epoch, at any rate of arrivals. A value counts from its arrival until its bucket is `over` old:
 the window reaches back between 59/60 of `over` and `over`. The result depends on arrivals alone.
 
-`rate` is (newest - oldest) / seconds between their arrivals; None while there are no two instants.
-A text can only be counted; other reductions ignore it.
+`rate` is (newest - oldest) / seconds between the times that the producer gave; None while there are
+no two of them. A text can only be counted; other reductions ignore it. A window with fewer than
+`min_count` datapoints has no result.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from operator import itemgetter
 from typing import Literal
 
 from rules.engine.inputs import Value
-from tocsin.core.instant import EPOCH, MICROSECOND, microseconds_of
+from tocsin.core.instant import EPOCH, MICROSECOND, instant_of, microseconds_of
 
 BUCKETS = 60
 
 Reduce = Literal["avg", "min", "max", "sum", "count", "rate"]
 Bucket = tuple[float, ...]
-"""The number of the bucket since the epoch, then what the reduction needs: a sum and a count; the
-smallest value; the largest value; or the first value and its instant in seconds."""
+"""The number of the bucket since the epoch, then what the reduction needs (a sum, the smallest, the
+largest or the first value), the number of values, and for `rate` the time of the first value in
+seconds."""
 Buckets = tuple[Bucket, ...]
 
 _amount: Callable[[Bucket], float] = itemgetter(1)
@@ -38,16 +40,18 @@ _REDUCERS: dict[str, Callable[[Iterable[float]], float]] = {
 
 
 class Window:
-    """The `window` of a rule: `over` and `reduce`."""
+    """The `window` of a rule: `over`, `reduce` and `min_count`."""
 
-    __slots__ = ("_width", "over", "reduce")
+    __slots__ = ("_width", "min_count", "over", "reduce")
 
-    def __init__(self, over: timedelta, reduce: Reduce) -> None:
+    def __init__(self, over: timedelta, reduce: Reduce, min_count: int = 1) -> None:
         self.over = over
         self.reduce = reduce
+        self.min_count = min_count
         self._width = max(over // MICROSECOND // BUCKETS, 1)
 
-    def add(self, buckets: Buckets, value: Value, at: datetime) -> Buckets:
+    def add(self, buckets: Buckets, value: Value, at: datetime, ts: datetime | None = None) -> Buckets:
+        """The buckets with a value that arrived at `at`; `ts` is the time of the producer."""
         if isinstance(value, str):
             if self.reduce != "count":
                 return buckets
@@ -55,21 +59,29 @@ class Window:
         number = microseconds_of(at) // self._width
         if buckets and buckets[-1][0] >= number:
             return (*buckets[:-1], _merged(self.reduce, buckets[-1], value))
-        oldest = number - BUCKETS
+        return (*self.trimmed(buckets, at), _bucket(self.reduce, number, value, ts or at))
+
+    def trimmed(self, buckets: Buckets, at: datetime) -> Buckets:
+        """The buckets that count at an instant."""
+        oldest = microseconds_of(at) // self._width - BUCKETS
         first = 0
         while first < len(buckets) and buckets[first][0] <= oldest:
             first += 1
-        return (*buckets[first:], _bucket(self.reduce, number, value, at))
+        return buckets[first:] if first else buckets
 
-    def amount(self, buckets: Buckets, newest: Value, newest_at: datetime, at: datetime) -> float | None:
+    def expiry(self, buckets: Buckets) -> datetime | None:
+        """The instant at which the oldest bucket leaves the window."""
+        return instant_of((int(buckets[0][0]) + BUCKETS) * self._width) if buckets else None
+
+    def amount(self, buckets: Buckets, newest: Value, newest_ts: datetime, at: datetime) -> float | None:
         """The result of the window at an instant; None if it has none."""
-        oldest = microseconds_of(at) // self._width - BUCKETS
-        if buckets and buckets[0][0] <= oldest:
-            buckets = tuple(bucket for bucket in buckets if bucket[0] > oldest)
+        buckets = self.trimmed(buckets, at)
         if not buckets:
-            return 0.0 if self.reduce == "count" else None
+            return 0.0 if self.reduce == "count" and self.min_count == 1 else None
+        if self.min_count > 1 and sum(map(_count, buckets)) < self.min_count:
+            return None
         if self.reduce == "rate":
-            elapsed_s = _seconds(newest_at) - buckets[0][2]
+            elapsed_s = _seconds(newest_ts) - buckets[0][3]
             if isinstance(newest, str) or elapsed_s <= 0:
                 return None
             amount = (newest - buckets[0][1]) / elapsed_s
@@ -80,28 +92,25 @@ class Window:
         return amount if isfinite(amount) else None
 
 
-def _bucket(reduce: Reduce, number: int, value: float, at: datetime) -> Bucket:
+def _bucket(reduce: Reduce, number: int, value: float, ts: datetime) -> Bucket:
     if reduce == "count":
-        return (number, 1.0)
-    if reduce == "avg":
-        return (number, float(value), 1)
+        return (number, 1.0, 1)
     if reduce == "rate":
-        return (number, float(value), _seconds(at))
-    return (number, float(value))
+        return (number, float(value), 1, _seconds(ts))
+    return (number, float(value), 1)
 
 
 def _merged(reduce: Reduce, bucket: Bucket, value: float) -> Bucket:
+    number, amount, count, *rest = bucket
     if reduce == "count":
-        return (bucket[0], bucket[1] + 1)
-    if reduce == "avg":
-        return (bucket[0], bucket[1] + value, bucket[2] + 1)
-    if reduce == "sum":
-        return (bucket[0], bucket[1] + value)
-    if reduce == "min":
-        return bucket if bucket[1] <= value else (bucket[0], float(value))
-    if reduce == "max":
-        return bucket if bucket[1] >= value else (bucket[0], float(value))
-    return bucket
+        amount += 1
+    elif reduce in ("avg", "sum"):
+        amount += value
+    elif reduce == "min":
+        amount = min(amount, float(value))
+    elif reduce == "max":
+        amount = max(amount, float(value))
+    return (number, amount, count + 1, *rest)
 
 
 def _seconds(at: datetime) -> float:

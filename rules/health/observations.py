@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from rules.engine import RuleState, advance
+from rules.engine import Alarm, Changed, Effects, Open, Resolve, RuleState, advance
+from tocsin.core.instant import MICROSECOND
 from tocsin.core.records import NewCalculated
 
 ObservationKind = Literal["fresh", "stale", "alarm"]
@@ -58,29 +59,29 @@ def member_alarm(state: RuleState) -> MemberAlarm | None:
     """The alarm of a state, if it is open."""
     if state.alarm is None or state.phase not in ("open", "clearing"):
         return None
-    return MemberAlarm(state.alarm.severity, state.alarm.since, state.holding)
+    return _member_alarm(state.alarm)
 
 
 def member_alarm_at(state: RuleState, watermark: datetime | None) -> MemberAlarm | None:
-    """The alarm of a state, once the sustain that is due by the watermark has fired."""
-    return member_alarm(state if watermark is None else advance(state, watermark)[0])
+    """The alarm of a state, once the sustain that is due before the watermark has fired."""
+    return member_alarm(state if watermark is None else advance(state, watermark - MICROSECOND)[0])
 
 
-def alarm_observations(
-    key: tuple[str, str, str], at: datetime, before: RuleState, after: RuleState
-) -> Iterator[Observation]:
-    """The observations of one step of a state. A deadline that the step handled comes first.
+def alarm_observations(key: tuple[str, str, str], effects: Effects) -> Iterator[Observation]:
+    """The observations of one change of a state.
 
     `key` is that of the state: rule, owner and instance.
     """
     rule, owner, instance = key
-    if before.due_at is not None and before.due_at <= at:
-        due_at, earlier = before.due_at, member_alarm(before)
-        before, _ = advance(before, at)
-        if member_alarm(before) != earlier:
-            yield Observation(owner, due_at, "alarm", rule, instance, member_alarm(before))
-    if member_alarm(after) != member_alarm(before):
-        yield Observation(owner, at, "alarm", rule, instance, member_alarm(after))
+    for effect in effects:
+        if isinstance(effect, Open | Changed):
+            yield Observation(owner, effect.at, "alarm", rule, instance, _member_alarm(effect.alarm))
+        elif isinstance(effect, Resolve):
+            yield Observation(owner, effect.at, "alarm", rule, instance)
+
+
+def _member_alarm(alarm: Alarm) -> MemberAlarm:
+    return MemberAlarm(alarm.severity, alarm.since, frozenset(alarm.series))
 
 
 def freshness_observation(calculated: NewCalculated) -> Observation:

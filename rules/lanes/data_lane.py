@@ -70,6 +70,10 @@ class DataBatch(NamedTuple):
     types: TypeIndex
     gaps: Sequence[ArrivalGap] = ()
     """The arrival gaps that messages of the batch ended."""
+    watermark: datetime | None = None
+    """The arrival of the last message, canaries included."""
+    last_seq: int | None = None
+    """The position of the partition after the batch."""
     lineages: Mapping[int, tuple[str, ...]] = NO_LINEAGES
     """The lineages of messages that runs sent, by their sequences."""
 
@@ -155,7 +159,16 @@ class DataLane:
                 yielded_at = len(parsed.inputs)
                 await asyncio.sleep(0)  # lets the transactions of other partitions continue
         await self._extend({message.at.date() for message in messages}, connection)
-        batch = DataBatch(partition, parsed.inputs, rules_seq, parsed.types, gaps, parsed.lineages)
+        batch = DataBatch(
+            partition,
+            parsed.inputs,
+            rules_seq,
+            parsed.types,
+            gaps,
+            watermark=messages[-1].at if messages else None,
+            last_seq=messages[-1].seq if messages else None,
+            lineages=parsed.lineages,
+        )
         works = [await work.plan(connection, batch) for work in self._works]
         await self._send_dead_letters(parsed.rejected)
         datapoints = DatapointWrites(partition, parsed.datapoints, parsed.rejected_datapoints)

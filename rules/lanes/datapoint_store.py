@@ -88,7 +88,7 @@ def staged_lines(datapoints: Sequence[PlacedArrival]) -> bytes:
     shown_at, at_text = None, ""
     shown_ts, ts_text = None, ""
     for number, (position, arrival) in enumerate(datapoints):
-        at, seq, owner, key, value, ts, labels = arrival
+        at, seq, owner, key, value, ts, labels, _ = arrival
         if at is not shown_at:
             shown_at, at_text = at, at.isoformat()
         if ts is not shown_ts:

@@ -2,8 +2,8 @@
 
 Guarantee: an acknowledgement or a snooze has the same effect as live (`rules.alarms.operator`). The
 first acknowledgement is kept. A snooze ends at its instant if the alarm is open at that instant and
-was not snoozed again or unsnoozed before it. At one instant a sustain that ends comes first, then
-the end of a snooze, then arrivals: the order of `rules.replay.scheduler`.
+was not snoozed again or unsnoozed before it. At one instant it
+ends first, then come arrivals, then sustains: the order of `rules.replay.scheduler`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class AlarmRecord:
     correlation_id: UUID
     opened_at: datetime
     resolved_at: datetime | None = None
-    is_resolved_by_sustain: bool = False
     acknowledged_by: str = ""
     acknowledged_at: datetime | None = None
     snoozed_until: datetime | None = None
@@ -48,12 +47,9 @@ class AlarmRecord:
     def outlasts(self, snooze_end: datetime) -> bool:
         """Whether the alarm is still open when a snooze ends.
 
-        At the same instant, a sustain resolves the alarm before the snooze ends. An arrival
-        resolves it afterwards.
+        At one instant the snooze ends first: the clock does not wait for the watermark.
         """
-        if self.resolved_at is None or snooze_end < self.resolved_at:
-            return True
-        return snooze_end == self.resolved_at and not self.is_resolved_by_sustain
+        return self.resolved_at is None or snooze_end <= self.resolved_at
 
 
 class AlarmStore:
@@ -81,9 +77,14 @@ class AlarmStore:
         record = self._records[alarm.id] = AlarmRecord(alarm, correlation_id or alarm.id, at)
         return record
 
-    def resolve(self, alarm_id: UUID, at: datetime, *, by_sustain: bool = False) -> AlarmRecord:
+    def change(self, alarm: Alarm) -> AlarmRecord:
+        record = self._records[alarm.id]
+        record.alarm = alarm
+        return record
+
+    def resolve(self, alarm_id: UUID, at: datetime) -> AlarmRecord:
         record = self._records[alarm_id]
-        record.resolved_at, record.is_resolved_by_sustain = at, by_sustain
+        record.resolved_at = at
         return record
 
     def acknowledge(self, record: AlarmRecord, who: str, at: datetime | None = None) -> bool:
@@ -119,7 +120,9 @@ class AlarmStore:
         assert at is not None
         record.snoozed_until = None
         del self._snoozed[record.alarm.id]
-        return transition_event(record.ref, "snooze-ended", at, snooze_ended_payload(record.snoozed_by))
+        return transition_event(
+            record.ref, "snooze-ended", at, snooze_ended_payload(record.snoozed_by, record.alarm.payload)
+        )
 
     def _snooze_ends(self) -> Iterator[tuple[datetime, UUID]]:
         for alarm_id, record in self._snoozed.items():

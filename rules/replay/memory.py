@@ -18,11 +18,13 @@ from uuid import UUID
 
 import structlog
 
+from rules.alarms.resolve import resolved_state
 from rules.alarms.staleness import NO_GAPS
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import (
     BLANK,
     Arrival,
+    Changed,
     DropPending,
     Effects,
     Input,
@@ -36,6 +38,7 @@ from rules.engine import (
     WentStale,
     adopt,
     advance,
+    pass_time,
     step,
 )
 from rules.health.observations import Observation, alarm_observations
@@ -55,7 +58,7 @@ class TransitionListener(Protocol):
     ) -> None: ...
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
-        """The sustain of a rule was armed or moved."""
+        """A state changes at an instant, unless an input comes before."""
 
     def on_suppressed(self, rule: str, owner: str, suppressed: Suppressed) -> None:
         """An event changed no alarm of the rule, because too many transitions led to it."""
@@ -77,6 +80,8 @@ class RuleMemory:
     def __init__(self, owner: str, alarms: AlarmStore, listener: TransitionListener) -> None:
         self.owner = owner
         self.states: dict[MemoryKey, RuleState] = {}
+        self._rules: dict[str, Rule] = {}
+        """The rules that made the states."""
         self._alarms = alarms
         self._listener = listener
         self._pending: dict[UUID, UUID] = {}
@@ -85,10 +90,11 @@ class RuleMemory:
     def step(self, rule: Rule, given: Input, correlation_id: UUID | None = None) -> None:
         """Evaluate an input. An alarm over events has the `correlation_id` of its event."""
         key = rule.name, rule.instance_of(given)
+        self._rules[rule.name] = rule
         before = self.states.get(key, BLANK)
         after, effects = step(rule, before, given)
         if after is not before or effects:
-            self._change(key, given.at, before, after, effects, correlation_id)
+            self._change(key, after, effects, correlation_id)
 
     def restore(self, rule: Rule, state: RuleState) -> None:
         """Continue a state with an open alarm from before the replay."""
@@ -96,37 +102,68 @@ class RuleMemory:
         assert alarm is not None
         assert opened_at is not None
         self._alarms.open(alarm, opened_at)
+        self._rules[rule.name] = rule
         self.keep((rule.name, alarm.instance), *adopt(rule, state, opened_at))
 
     @property
     def next_due(self) -> datetime | None:
-        """The end of the next sustain."""
-        return min((state.due_at for state in self.states.values() if state.due_at is not None), default=None)
+        """The next instant at which a state changes without an input."""
+        return min(
+            (
+                at
+                for state in self.states.values()
+                for at in (state.due_at, state.recheck_at)
+                if at is not None
+            ),
+            default=None,
+        )
 
     def advance(self, key: MemoryKey, until: datetime) -> None:
-        """End the sustain of a state if it is due at or before an instant."""
+        """Handle what is due at or before an instant without an input."""
         before = self.states[key]
-        after, effects = advance(before, until)
+        rule = self._rule(key[0])
+        after, effects = (
+            advance(before, until) if rule is None else pass_time(rule, self.owner, before, until)
+        )
         if after is not before:
-            self._change(key, until, before, after, effects)
+            self._change(key, after, effects)
+
+    def _rule(self, name: str) -> Rule | None:
+        return self._rules.get(name)
+
+    def resolve(
+        self, alarm_id: UUID, watermark: datetime | None, at: datetime, facts: dict[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """Resolve an open alarm, as an operator did; the payload of the event, None if it is not open.
+
+        The caller reports the event.
+        """
+        for key, state in list(self.states.items()):
+            if state.alarm is None or state.alarm.id != alarm_id:
+                continue
+            after, effects = resolved_state(
+                state, watermark, at, facts, is_over_events=not isinstance(self, SeriesMemory)
+            )
+            *earlier, last = effects or (None,)
+            if not isinstance(last, Resolve) or last.reason != "operator":
+                return None
+            self._observe(key, effects)
+            self.keep(key, after, tuple(effect for effect in earlier if effect is not None))
+            self._alarms.resolve(alarm_id, at)
+            return last.payload
+        return None
 
     def advance_all(self, until: datetime) -> None:
         for key in list(self.states):
             self.advance(key, until)
 
     def _change(
-        self,
-        key: MemoryKey,
-        at: datetime,
-        before: RuleState,
-        after: RuleState,
-        effects: Effects,
-        correlation_id: UUID | None = None,
+        self, key: MemoryKey, after: RuleState, effects: Effects, correlation_id: UUID | None = None
     ) -> None:
-        self._observe(key, at, before, after)
+        self._observe(key, effects)
         self.keep(key, after, effects, correlation_id)
 
-    def _observe(self, key: MemoryKey, at: datetime, before: RuleState, after: RuleState) -> None:
+    def _observe(self, key: MemoryKey, effects: Effects) -> None:
         """Report what a change means for systems. Only series are members of systems."""
 
     def keep(
@@ -137,6 +174,8 @@ class RuleMemory:
         self.states[key] = state
         if state.due_at is not None and state.due_at != before.due_at:
             self._listener.on_sustain(self, key, state.due_at)
+        if state.recheck_at is not None and state.recheck_at != before.recheck_at:
+            self._listener.on_sustain(self, key, state.recheck_at)
         for effect in effects:
             if isinstance(effect, Pend):
                 self._pending[effect.alarm.id] = correlation_id or effect.alarm.id
@@ -146,9 +185,11 @@ class RuleMemory:
                 began_by = self._pending.pop(effect.alarm.id, correlation_id)
                 record = self._alarms.open(effect.alarm, effect.at, began_by)
                 self._listener.on_transition(record, "opened", effect.at, effect.payload)
+            elif isinstance(effect, Changed):
+                record = self._alarms.change(effect.alarm)
+                self._listener.on_transition(record, "changed", effect.at, effect.payload)
             elif isinstance(effect, Resolve):
-                by_sustain = before.due_at == effect.at
-                record = self._alarms.resolve(effect.alarm.id, effect.at, by_sustain=by_sustain)
+                record = self._alarms.resolve(effect.alarm.id, effect.at)
                 self._listener.on_transition(record, "resolved", effect.at, effect.payload)
             elif isinstance(effect, Suppressed):
                 self._listener.on_suppressed(key[0], self.owner, effect)
@@ -179,6 +220,8 @@ class SeriesMemory(RuleMemory):
         for arrival in arrivals:
             if arrival.at >= series.next_due:
                 self.pass_deadlines(arrival.at)
+            if series.is_late(arrival):
+                arrival = arrival._replace(is_late=True)
             change = series.arrive(arrival)
             if change is not None:
                 self._freshen(arrival, change)
@@ -188,8 +231,8 @@ class SeriesMemory(RuleMemory):
                 after, effects = step(rule, before, arrival)
                 if after is before:
                     continue
-                if effects or self.is_observed:
-                    self._change(key, arrival.at, before, after, effects)
+                if effects or after.expire_at is not before.expire_at:
+                    self._change(key, after, effects)
                 else:
                     states[key] = after
 
@@ -210,8 +253,11 @@ class SeriesMemory(RuleMemory):
         if self.is_observed:
             self._series_listener.on_observations([Observation(self.owner, arrival.at, "fresh", arrival.key)])
 
-    def _observe(self, key: MemoryKey, at: datetime, before: RuleState, after: RuleState) -> None:
+    def _rule(self, name: str) -> Rule | None:
+        return self.rules.rules.get(name)
+
+    def _observe(self, key: MemoryKey, effects: Effects) -> None:
         if self.is_observed:
             rule, instance = key
-            observations = alarm_observations((rule, self.owner, instance), at, before, after)
+            observations = alarm_observations((rule, self.owner, instance), effects)
             self._series_listener.on_observations(observations)

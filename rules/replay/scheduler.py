@@ -1,8 +1,9 @@
 """A queue of calls that are due at instants of virtual time.
 
-Guarantee: calls run in the order of their instants. At one instant sustains come first, then ends
-of snoozes and of silences, staleness, inputs, effects of events, steps of actions, and the health of
-systems last. Within a rank, calls run in the order in which they were added.
+Guarantee: calls run in the order of their instants. At one instant ends of snoozes and of silences
+come first, then staleness, inputs, sustains over series, effects of events, steps of actions,
+sustains over events, and the health of systems last. Within a rank, calls run in the order in which
+they were added.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime
 
-SUSTAIN, SNOOZE, SILENCE, STALENESS, INPUT, EVENT, STEP, HEALTH = range(8)
+SNOOZE, SILENCE, STALENESS, INPUT, SUSTAIN, EVENT, STEP, EVENT_SUSTAIN, HEALTH = range(9)
 
 Call = Callable[[], None]
 

@@ -54,6 +54,11 @@ class OwnerStaleness:
             self.next_due = min(self.next_due, arrival.at + series.stale_after)
         return "fresh" if is_fresh_again else "new" if is_new else None
 
+    def is_late(self, arrival: Arrival) -> bool:
+        """Whether the `ts` of an arrival is older than the newest of its series."""
+        series = self._fresh.get(arrival.key) or self._tracker.find(self._owner, arrival.key)
+        return series is not None and arrival.ts < series.ts
+
     def pass_deadlines(self, until: datetime) -> list[WentStale]:
         """The series that become stale at or before an instant, in order."""
         if until >= self.next_due:

@@ -37,6 +37,11 @@ class DatapointTypeDocument(StrictModel):
         "number", description="Type of its values; others are rejected.", examples=["number"]
     )
     unit: str = Field("", description="Unit of its values, for readers.", examples=["°C"], max_length=32)
+    counter: bool = Field(
+        False,
+        description="Its values only rise, and begin again at 0 when the producer restarts: `rate` ignores the fall.",
+        examples=[True],
+    )
     interval: PositiveDuration | None = Field(
         None, description="Time between two values of a poller.", examples=["30s"]
     )
@@ -103,6 +108,8 @@ class DatapointTypeDocument(StrictModel):
                 if getattr(self, field):
                     key = field.rstrip("_")
                     raise document_error(f"has '{key}' without effect: it belongs to 'on_stale: alarm'", key)
+        if self.counter and self.value != "number":
+            raise document_error("has 'counter', and its values are no numbers: remove it", "counter")
         if len(set(self.dimensions)) < len(self.dimensions):
             raise document_error("names a dimension twice: name each once", "dimensions")
         return self

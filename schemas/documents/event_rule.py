@@ -9,6 +9,7 @@ and looks for everything that the rule names, so that a rule that loads can run.
 """
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -42,6 +43,15 @@ Severity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_c
 PositiveDuration = Annotated[Duration, AfterValidator(_check_positive)]
 Condition = Annotated[str, Field(max_length=MAX_CONDITION_LENGTH)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
+EVENT_SEVERITY = "event"
+
+
+def _check_rule_severity(name: str) -> str:
+    return name if name == EVENT_SEVERITY else _check_severity(name)
+
+
+RuleSeverity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_rule_severity))]
+Thresholds = Threshold | Annotated[dict[Severity, Threshold], Field(min_length=1, max_length=16)]
 
 
 def _check_per(per: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -65,6 +75,28 @@ class WindowDocument(StrictModel):
         description="Aggregate of the values; `rate` is the change per second from the oldest to the newest.",
         examples=["avg"],
     )
+    min_count: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1,
+        description="Number of datapoints below which the window has no value, and does not fire.",
+        examples=[3],
+    )
+
+
+class SamplesDocument(StrictModel):
+    """Fires if enough of the last datapoints fire."""
+
+    of: Annotated[int, Field(ge=2, le=100)] = Field(
+        description="Number of the last datapoints that are looked at.", examples=[5]
+    )
+    at_least: Annotated[int, Field(ge=1, le=100)] = Field(
+        description="Number of them that must fire.", examples=[3]
+    )
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.at_least > self.of:
+            raise document_error(f"asks for {self.at_least} of {self.of} datapoints: write at most {self.of}")
+        return self
 
 
 class EventRuleDocument(StrictModel):
@@ -105,8 +137,14 @@ class EventRuleDocument(StrictModel):
         description="CEL; true: the condition no longer holds. Default: `fire` is false.",
         examples=["value < 60.0"],
     )
-    above: Threshold | None = Field(None, description="Short for `fire: value > X`.", examples=[65])
-    below: Threshold | None = Field(None, description="Short for `fire: value < X`.", examples=[5])
+    above: Thresholds | None = Field(
+        None,
+        description="Short for `fire: value > X`. A mapping from severities to thresholds makes levels of one alarm.",
+        examples=[65, {"warning": 80, "critical": 95}],
+    )
+    below: Thresholds | None = Field(
+        None, description="Short for `fire: value < X`; levels as in `above`.", examples=[5]
+    )
     absent: Literal[True] | None = Field(
         None, description="Fires while the series is stale (see datapoint_type).", examples=[True]
     )
@@ -117,6 +155,17 @@ class EventRuleDocument(StrictModel):
         None,
         description="Evaluate an aggregate of the last datapoints.",
         examples=[{"over": "10m", "reduce": "avg"}],
+    )
+    samples: SamplesDocument | None = Field(
+        None,
+        description="Fires if enough of the last datapoints fire, instead of the last one alone.",
+        examples=[{"of": 5, "at_least": 3}],
+    )
+    count: Annotated[int, Field(ge=2, le=1_000)] | None = Field(
+        None, description="Over events: number of events that fire within `over`.", examples=[5]
+    )
+    over: PositiveDuration | None = Field(
+        None, description="With `count`: the time in which the events are counted.", examples=["10m"]
     )
     for_: PositiveDuration | None = Field(
         None, alias="for", description="Time that it must fire before the alarm opens.", examples=["10m"]
@@ -135,7 +184,11 @@ class EventRuleDocument(StrictModel):
     no_data_for: PositiveDuration | None = Field(
         None, description="Time that it must be stale before `no_data` takes effect.", examples=["5m"]
     )
-    severity: Severity = Field("warning", description="Level of the alarm.", examples=["high"])
+    severity: RuleSeverity = Field(
+        "warning",
+        description="Level of the alarm. Over events, `event` takes the severity of the event.",
+        examples=["high", "event"],
+    )
     message: MessageTemplate | None = Field(
         None, description="Text of the alarm.", examples=["{{ owner }} is at {{ value }} {{ unit }}"]
     )
@@ -162,7 +215,7 @@ class EventRuleDocument(StrictModel):
             raise document_error(f"has both '{present[0]}' and '{present[1]}': keep one", present[1])
         if self.event is None and not present:
             raise document_error(f"needs one of {', '.join(FIRE_KEYS)}")
-        if self.event is not None and self.fire is None and self.clear is None:
+        if self.event is not None and self.fire is None and self.clear is None and self.count is None:
             raise document_error(
                 "would never resolve: add 'clear', and let 'event' match the event that ends it too", "event"
             )
@@ -176,27 +229,65 @@ class EventRuleDocument(StrictModel):
 
     @model_validator(mode="after")
     def _has_no_key_without_effect(self) -> Self:
-        if self.event is not None and self.per == "series":
-            raise document_error(
-                "is over events, which have no series: list expressions such as [payload.interface]", "per"
-            )
-        if self.datapoint is not None and isinstance(self.per, tuple):
-            raise document_error("is over datapoints: write 'per: series' or 'per: owner'", "per")
         if self.event is not None:
-            keys = ("above", "below", "absent", "rate_increase", "window", "no_data_for")
-            for key in keys:
-                if getattr(self, key) is not None:
-                    raise document_error(f"is over events, which have no value: remove '{key}'", key)
-            if self.no_data != "keep":
-                raise document_error("is over events, which are never stale: remove 'no_data'", "no_data")
+            self._check_over_events()
+        else:
+            self._check_over_datapoints()
+        if (self.count is None) != (self.over is None):
+            key, other = ("count", "over") if self.over is None else ("over", "count")
+            raise document_error(f"has '{key}' without '{other}'", key)
         if self.no_data_for is not None and self.no_data == "keep":
             raise document_error(
                 "has 'no_data_for' without effect: add 'no_data: alarm' or 'resolve'", "no_data_for"
             )
         if self.absent and self.no_data != "keep":
             raise document_error("fires on 'absent' already: remove 'no_data'", "no_data")
-        if self.window is not None and self.absent:
-            raise document_error("has 'window' without effect with 'absent': remove it", "window")
+        for key in ("window", "samples"):
+            if getattr(self, key) is not None and self.absent:
+                raise document_error(f"has '{key}' without effect with 'absent': remove it", key)
         if self.window is not None and self.rate_increase is not None:
             raise document_error("has 'window': write 'reduce: rate' and 'above' instead", "rate_increase")
+        if self.samples is not None and self.window is not None:
+            raise document_error("has both 'samples' and 'window': keep one", "samples")
         return self
+
+    def _check_over_events(self) -> None:
+        if self.per == "series":
+            raise document_error(
+                "is over events, which have no series: list expressions such as [payload.interface]", "per"
+            )
+        keys = ("above", "below", "absent", "rate_increase", "window", "samples", "no_data_for")
+        for key in keys:
+            if getattr(self, key) is not None:
+                raise document_error(f"is over events, which have no value: remove '{key}'", key)
+        if self.no_data != "keep":
+            raise document_error("is over events, which are never stale: remove 'no_data'", "no_data")
+        if self.count is not None and self.for_ is not None:
+            raise document_error("has 'for' without effect with 'count': remove it", "for")
+
+    def _check_over_datapoints(self) -> None:
+        if isinstance(self.per, tuple):
+            raise document_error("is over datapoints: write 'per: series' or 'per: owner'", "per")
+        if self.count is not None:
+            text = "is over datapoints: count them with 'window: {over: 10m, reduce: count}'"
+            raise document_error(text, "count")
+        if self.severity == EVENT_SEVERITY:
+            raise document_error("is over datapoints, which have no severity: name a level", "severity")
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        """A higher severity needs a threshold that is reached later."""
+        for key, sign in (("above", 1), ("below", -1)):
+            thresholds = getattr(self, key)
+            if not isinstance(thresholds, dict):
+                continue
+            if "severity" in self.model_fields_set:
+                raise document_error(f"has levels in '{key}': remove 'severity'", "severity")
+            ordered = sorted(thresholds.items(), key=lambda item: level(item[0]))
+            for (lower, earlier), (higher, later) in pairwise(ordered):
+                if sign * later <= sign * earlier:
+                    raise document_error(
+                        f"reaches '{higher}' no later than '{lower}': the higher level needs the threshold "
+                        f"further {key}",
+                        key,
+                    )

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
@@ -21,29 +22,6 @@ from schemas.wire.calculated import HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
-INPUTS = (
-    *("series", "event", "acknowledge", "snooze", "unsnooze", "silence", "expire"),
-    *("fail", "report", "never_reported", "probe", "outage"),
-)
-EXPECTATIONS = ("opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run")
-_KEYS_OF_INPUTS = {
-    "values": ("series",),
-    "every": ("series",),
-    "labels": ("series",),
-    "batch": ("series",),
-    "ts": ("series", "event"),
-    "payload": ("event",),
-    "id": ("event",),
-    "severity": ("event",),
-    "correlation_id": ("event",),
-    "reply_to": ("event",),
-    "step": ("fail", "report", "probe"),
-    "times": ("fail",),
-    "result": ("report",),
-    "error": ("report", "fail"),
-    "well": ("probe",),
-    "latency_ms": ("probe",),
-}
 """The keys that belong to some kinds of inputs only, and would have no effect elsewhere."""
 MAX_VALUES = 100_000
 SHORTEST_OUTAGE = timedelta(seconds=2)
@@ -204,6 +182,9 @@ class Given(StrictModel):
     for_: Duration | None = Field(
         None, alias="for", description="With `snooze`: the duration, at most 366d.", examples=["2h"]
     )
+    resolve: AlarmRule | None = Field(
+        None, description="Rule whose open alarms an operator resolves.", examples=["dsp-hot"]
+    )
     unsnooze: AlarmRule | None = Field(
         None, description="Rule of a snoozed alarm whose snooze an operator ends.", examples=["dsp-hot"]
     )
@@ -267,7 +248,7 @@ class Given(StrictModel):
 
     def _check_keys(self) -> None:
         kind = self.kind
-        for key, kinds in _KEYS_OF_INPUTS.items():
+        for key, kinds in KEYS_OF_INPUTS.items():
             if kind not in kinds and key in self.model_fields_set:
                 raise document_error(f"has '{key}', which belongs to {' or '.join(kinds)}: remove it", key)
         if self.correlation_id is not None and self.reply_to is not None:
@@ -295,6 +276,9 @@ class Expected(StrictModel):
         None, description="Time since `start`; any time if not given.", examples=["10m"]
     )
     opened: str | None = Field(None, description="Rule whose alarm opens.", examples=["dsp-hot"])
+    changed: str | None = Field(
+        None, description="Rule whose open alarm has other series or another severity.", examples=["dsp-hot"]
+    )
     resolved: str | None = Field(None, description="Rule whose alarm resolves.", examples=["dsp-hot"])
     sent: Name | None = Field(
         None, description="Action of which a step sends or logs something.", examples=["notify-ops"]
@@ -343,7 +327,9 @@ class Expected(StrictModel):
         return f"{self.kind} {state}" if state else self.kind
 
 
-Kind = Literal["opened", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"]
+Kind = Literal[
+    "opened", "changed", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"
+]
 
 
 class Only(StrictModel):

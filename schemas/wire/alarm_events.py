@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from schemas.fields import MAX_SNOOZE
@@ -19,13 +20,20 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
 from tocsin.core.records import NewEvent
 
-RuleTransition = Literal["opened", "resolved"]
+RuleTransition = Literal["opened", "changed", "resolved"]
 """Transitions that an event_rule decides."""
 DerivedTransition = Literal[RuleTransition, "snooze-ended"]
 """Transitions that Tocsin derives: they need no operator."""
 ActionTransition = Literal[RuleTransition, "acknowledged", "snoozed", "snooze-ended"]
 """Transitions that an action_rule can select."""
 Transition = Literal[ActionTransition, "unsnoozed"]
+
+
+ALARM_FACTS = (
+    *("instance", "key", "value", "first_value", "unit", "threshold", "labels", "series", "since"),
+    *("message", "title", "runbook_url", "event_type", "payload"),
+)
+"""Members of an alarm's payload that every transition carries, so that routes by label match it."""
 
 
 class AlarmRef(NamedTuple):
@@ -37,6 +45,8 @@ class AlarmRef(NamedTuple):
     severity: int
     correlation_id: uuid.UUID
     source_event_id: uuid.UUID | None = None
+    payload: Mapping[str, Any] = MappingProxyType({})
+    """The payload of the alarm, of which the events of operators carry `ALARM_FACTS`."""
 
 
 class TimedTransition(NamedTuple):
@@ -74,17 +84,23 @@ def is_transition(facts: Mapping[str, Any]) -> bool:
 OPERATOR_EVENT_TYPES = (event_type("acknowledged"), event_type("snoozed"), event_type("unsnoozed"))
 
 
-def transition_event_id(alarm_id: uuid.UUID, transition: DerivedTransition, at: datetime) -> uuid.UUID:
+def transition_event_id(
+    alarm_id: uuid.UUID, transition: DerivedTransition, at: datetime, number: int = 0
+) -> uuid.UUID:
+    """`number` counts the changes of an alarm."""
     # An alarm opens once and resolves once. A snooze can end several times.
     name = f"{transition}/{at.isoformat()}" if transition == "snooze-ended" else transition
+    if number:
+        name += f"/{number}"
     return uuid.uuid5(alarm_id, name)
 
 
 def transition_event(
     alarm: AlarmRef, transition: DerivedTransition, at: datetime, payload: Mapping[str, Any]
 ) -> NewEvent:
+    number = int(payload["change"]) if transition == "changed" else 0
     return NewEvent(
-        id=transition_event_id(alarm.id, transition, at),
+        id=transition_event_id(alarm.id, transition, at, number),
         ts=at,
         origin="derived",
         type=event_type(transition),
@@ -114,9 +130,13 @@ def suppressed_event(rule: str, owner: str, at: datetime, event_id: str, depth: 
     )
 
 
-def snooze_ended_payload(who: str) -> dict[str, Any]:
+def snooze_ended_payload(who: str, alarm: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of the snooze timer, and of the event that it writes when it fires."""
-    return {"snoozed_by": who}
+    return {**_facts_of(alarm), "snoozed_by": who}
+
+
+def _facts_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: payload[name] for name in ALARM_FACTS if name in payload}
 
 
 def acknowledged_event(alarm: AlarmRef, at: datetime, *, who: str, via: str, note: str = "") -> NewEvent:
@@ -146,7 +166,7 @@ def _operator_event(
         ts=at,
         origin="caused",
         type=event_type(transition),
-        payload=payload,
+        payload={**_facts_of(alarm.payload), **payload},
         rule=alarm.rule,
         owner=alarm.owner,
         alarm_id=alarm.id,

@@ -38,7 +38,7 @@ async def hold_alarm(
         "phase": phase,
         "alarm": {"id": str(alarm)},
         "due_at": at(10).isoformat(),
-        "firing_series": {"dsp.temperature": {}},
+        "firing_series": {"dsp.temperature": {"clear_due_at": "2026-01-01T00:00:00+00:00"}},
         "tracks": {"kept": 1},
     }
     await connection.execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from unittest.mock import patch
 from tests.paths import ROOT
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats
+from tocsin.embedded.server import _KEPT_VARIABLES
 
 CONFIG = ROOT / "deploy" / "nats"
 USERS = ("clock", "cdc", "worker", "producer", "billing", "operator", "rebuild")
@@ -21,12 +23,17 @@ ENCODED = "p%40ss%2F%2540%20w%3Ard"
 
 
 class GuardedNats(Nats):
+    @property
+    def url(self) -> str:
+        """Without credentials: the users are those of deploy/nats."""
+        return self.shown_url
+
     def _write_config(self, port: int) -> None:
         """Write the configuration of an embedded server, with the permissions of deploy/nats."""
         super()._write_config(port)
         shutil.copy(CONFIG / "permissions.conf", self.data_dir)
-        with self._config_path.open("a") as config:
-            config.write("include permissions.conf\n")
+        own = re.sub(r"authorization \{.*?\n\}\n", "", self._config_path.read_text(), flags=re.DOTALL)
+        self._config_path.write_text(f"{own}include permissions.conf\n")
 
     def url_of(self, user: str) -> str:
         return self.url.replace("nats://", f"nats://{user}:{ENCODED}@")
@@ -45,7 +52,9 @@ def passwords() -> dict[str, str]:
 @contextmanager
 def guarded_nats(data_dir: Path) -> Iterator[GuardedNats]:
     server = GuardedNats(data_dir)
-    with patch.dict(os.environ, passwords()):
+    # An embedded server gets nothing else of our environment.
+    kept = (*_KEPT_VARIABLES, *passwords())
+    with patch.dict(os.environ, passwords()), patch("tocsin.embedded.server._KEPT_VARIABLES", kept):
         server.start()
     try:
         yield server

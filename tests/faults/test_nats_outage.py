@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -225,12 +226,11 @@ class RestrictedNats(Nats):
     def _write_config(self, port: int) -> None:
         super()._write_config(port)
         denied = json.dumps(list(self.denied))
-        with self._config_path.open("a") as config:
-            config.write(
-                "authorization {\n  users: [\n    {user: all, password: all,"
-                f' permissions: {{publish: {{allow: [">"], deny: {denied}}}, subscribe: [">"]}}}}\n  ]\n}}\n'
-                "no_auth_user: all\n"
-            )
+        own = re.sub(r"authorization \{.*?\n\}\n", "", self._config_path.read_text(), flags=re.DOTALL)
+        self._config_path.write_text(
+            f'{own}authorization {{\n  users: [\n    {{user: tocsin, password: "{self._password}",'
+            f' permissions: {{publish: {{allow: [">"], deny: {denied}}}, subscribe: [">"]}}}}\n  ]\n}}\n'
+        )
 
     def deny(self, subjects: Sequence[str]) -> None:
         """Deny these subjects from now on."""

@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli import emit, env, health, metrics, migrate, prune, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
-from tocsin.cli.alarms import ack, alarms, notifications, snooze
+from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
@@ -77,6 +77,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
     "Act": {
         "ack": ack.ack,
         "snooze": snooze.snooze,
+        "resolve": resolve.resolve,
         "silence": _group(
             "Mute alarms that match a condition for a time; list and end silences.",
             {"add": silence_add.add, "list": silence_list.list_silences, "expire": expire.expire},

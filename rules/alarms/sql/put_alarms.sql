@@ -11,4 +11,5 @@ from unnest(%(ids)s::uuid[], %(rules)s::text[], %(owners)s::text[], %(instances)
 order by item.state <> 'resolved', item.id
 on conflict (id) do update
     set state = excluded.state, opened_at = coalesce(a.opened_at, excluded.opened_at),
-        resolved_at = excluded.resolved_at, resolved_reason = excluded.resolved_reason, version = a.version + 1
+        resolved_at = excluded.resolved_at, resolved_reason = excluded.resolved_reason,
+        severity = excluded.severity, payload = excluded.payload, version = a.version + 1

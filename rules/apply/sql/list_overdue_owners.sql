@@ -24,7 +24,7 @@ from (
         on s.event_rule = a.event_rule and s.owner = a.owner and s.instance = a.instance and s.alarm_id = a.id and s.lane = 'data'
     join tocsin.timer t on t.kind = 'for-sustain' and t.ref = a.id::text and t.key in ('open', 'clear')
     join tocsin.lane_partition p on p.lane = 'data' and p.partition = s.partition
-    where t.nominal_at <= p.watermark
+    where t.nominal_at < p.watermark
 ) d
 group by d.partition, d.owner
 order by d.partition, d.owner

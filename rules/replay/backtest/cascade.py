@@ -17,7 +17,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from rules.replay.alarms import AlarmStore
-from rules.replay.backtest.operator import OperatorReplay, ReplayWindow
+from rules.replay.backtest.operator import OperatorReplay, ReplayWindow, is_operator_resolution
 from rules.replay.backtest.recording.model import AlarmTransition, InitialAlarm, RecordedEvent
 from rules.replay.backtest.replay import EventReplay
 from rules.replay.backtest.timelines import Timelines
@@ -52,16 +52,21 @@ class CascadingReplay(EventReplay):
 
     def evaluate(self, event: RecordedEvent) -> None:
         self._run_until(event.recorded_at)
+        if event.alarm_id is not None and is_operator_resolution(event):
+            self.memory.resolve(event.alarm_id, event.recorded_at, event.ts, dict(event.payload))
         admitted = self._operator.admit(event)
         if admitted is not None:
             self._evaluate_now(admitted)
 
     def finish(self, until: datetime) -> None:
-        self._run_until(until)
+        self._run_until(until, is_end=True)
         super().finish(until)
 
-    def _run_until(self, until: datetime) -> None:
-        """Process everything that is due at or before an instant."""
+    def _run_until(self, until: datetime, *, is_end: bool = False) -> None:
+        """Process everything that is due before an event at an instant.
+
+        At one instant snoozes end first, then come events, then sustains.
+        """
         while True:
             sustain_at, snooze_at = self.memory.next_due, self._operator.next_snooze_end
             transition_at = self._queue[0][0] if self._queue else None
@@ -70,14 +75,16 @@ class CascadingReplay(EventReplay):
             if at is None or at > until:
                 return
             self._reject_loops(at)
-            if at == sustain_at:
-                self.memory.advance_all(at)
-                self._queue_new_transitions()
-            elif at == snooze_at:
+            if at == snooze_at:
                 for end in list(self._operator.end_snoozes(at)):
                     self._evaluate_now(end)
-            else:
+            elif at == transition_at:
                 self._evaluate_now(self.event_of(heappop(self._queue)[2]))
+            elif is_end or at < until:
+                self.memory.advance_all(at)
+                self._queue_new_transitions()
+            else:
+                return
 
     def _evaluate_now(self, event: RecordedEvent) -> None:
         super().evaluate(event)

@@ -69,6 +69,10 @@ class OperatorReplay:
         record = self._alarms.get(event.alarm_id)
         if record is None or _is_snooze_end(event):
             return None
+        if is_operator_resolution(event):
+            if record.resolved_at is None:
+                self._alarms.resolve(record.alarm.id, event.ts)
+            return event if record.resolved_at == event.ts else None
         if not is_operator_event(event):
             return event
         if not record.is_open(event.recorded_at):
@@ -112,7 +116,6 @@ def replay_operator_events(
     initial_alarms: Collection[InitialAlarm],
     recorded: Iterable[RecordedEvent],
     replayed: Sequence[RecordedEvent],
-    resolved_by_sustain: Collection[UUID],
 ) -> list[RecordedEvent]:
     """The `events` that happen under the candidate rules, and the ends of snoozes, in order.
 
@@ -138,14 +141,18 @@ def replay_operator_events(
             alarms.open(alarm_of(event), event.recorded_at, event.correlation_id)
         elif alarms.get(event.alarm_id) is not None:
             assert event.alarm_id is not None
-            by_sustain = event.alarm_id in resolved_by_sustain
-            alarms.resolve(event.alarm_id, event.recorded_at, by_sustain=by_sustain)
+            if event.type == event_type("resolved"):
+                alarms.resolve(event.alarm_id, event.recorded_at)
     return list(replay.replay(events))
 
 
 def is_operator_event(event: RecordedEvent) -> bool:
     """Whether an operator caused the event. An event of an action has the action's name."""
     return event.origin == "caused" and not event.action and event.type in OPERATOR_EVENT_TYPES
+
+
+def is_operator_resolution(event: RecordedEvent) -> bool:
+    return event.origin == "caused" and not event.action and event.type == event_type("resolved")
 
 
 def apply_operator_event(alarms: AlarmStore, record: AlarmRecord, event: RecordedEvent) -> None:

@@ -73,6 +73,9 @@ class OwnerReplay:
             if is_historical
             else CascadingReplay(owner, rules, self._alarms, self._window)
         )
+        self._series.resolve_later(owner_header.resolutions)
+        if is_historical:
+            self._events.resolve_later(owner_header.resolutions)
         self._is_series_finished = False
         self._recorded: list[tuple[AlarmTransition, RecordedEvent]] = []
         self._others = [event for alarm in owner_header.open_alarms for event in alarm.operator_events]
@@ -173,10 +176,7 @@ class OwnerReplay:
         if self._is_historical:
             others = [event for event in self._others if self._has_alarm_of(event)]
         else:
-            by_sustain = {record.alarm.id for record in self._alarms if record.is_resolved_by_sustain}
-            others = replay_operator_events(
-                self._others, self._window, self._restored, recorded, replayed, by_sustain
-            )
+            others = replay_operator_events(self._others, self._window, self._restored, recorded, replayed)
         self._result.recorded_events += relevant_events(self._history, [*recorded, *self._others])
         self._result.replayed_events += relevant_events(self._rules, [*replayed, *others])
 

@@ -20,7 +20,10 @@ from tocsin.core.errors import InvalidInput
 
 NotificationKey = tuple[str, str]
 """The action_rule, or `notify:` rule, and the event_rule of the alarm."""
-_STATE_EVENTS = ("alarm-opened", "alarm-resolved", "alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed")
+_STATE_EVENTS = (
+    *("alarm-opened", "alarm-changed", "alarm-resolved"),
+    *("alarm-acknowledged", "alarm-snoozed", "alarm-unsnoozed"),
+)
 """The state of an alarm, as actions see it, follows from these events."""
 
 

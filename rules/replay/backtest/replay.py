@@ -1,7 +1,7 @@
 """Replays one owner: recorded inputs in, transitions and changes of staleness out.
 
-Guarantee: the order is that of the live system. At one instant sustains come first, then staleness,
-then arrivals in stream order. At a change of the rules, deadlines up to the watermark pass under
+Guarantee: the order is that of the live system. At one instant staleness comes first, then arrivals in
+stream order, then sustains. At a change of the rules, deadlines up to the watermark pass under
 the older rules, the states of changed rules are converted, and rules that are new or changed
 evaluate the series that are stale (`rules/apply`). Nothing happens after `finish(until)`.
 
@@ -18,7 +18,7 @@ from typing import Any
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
 from rules.engine import Arrival, EventSeen, Rule, RuleState, Suppressed, WentStale
-from rules.engine.messages import series_of_payload
+from rules.engine.messages import described_alarm
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
@@ -30,7 +30,9 @@ from rules.replay.backtest.recording.model import (
     AlarmTransition,
     CalculatedChange,
     InitialAlarm,
+    LaneName,
     LastDatapoint,
+    OperatorResolution,
     RecordedEvent,
 )
 from rules.replay.backtest.timelines import RuleChange, Timelines
@@ -38,6 +40,7 @@ from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from schemas.values.series_key import base_key
 from schemas.wire.alarm_events import RuleTransition
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import MICROSECOND
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -47,9 +50,39 @@ class LaneReplay:
 
     memory: RuleMemory
 
+    lane: LaneName
+
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.transitions: list[AlarmTransition] = []
+        self._changes: list[RuleChange] = []
+        """Changes of the rules, the last one first."""
+        self._resolutions: list[OperatorResolution] = []
+        """Alarms that operators resolved, the last one first."""
+
+    def resolve_later(self, events: Iterable[RecordedEvent]) -> None:
+        """Resolve the alarms of this lane that operators resolved, at their positions."""
+        resolutions = map(OperatorResolution.of, events)
+        of_lane = (resolution for resolution in resolutions if resolution.lane == self.lane)
+        self._resolutions = sorted(of_lane, key=lambda one: (one.position, one.event.seq), reverse=True)
+
+    def _next_stop(self) -> RuleChange | OperatorResolution | None:
+        """What comes next between two inputs: a change of the rules, or an operator."""
+        stops: list[RuleChange | OperatorResolution] = [*self._changes[-1:], *self._resolutions[-1:]]
+        return min(stops, key=lambda stop: (stop.position, _seq_of(stop)), default=None)
+
+    def _pass_stop(self, stop: RuleChange | OperatorResolution) -> None:
+        if isinstance(stop, RuleChange):
+            self._changes.pop()
+            self._change_rules(stop)
+            return
+        self._resolutions.pop()
+        event = stop.event
+        assert event.alarm_id is not None
+        self.memory.resolve(event.alarm_id, stop.watermark, event.ts, dict(event.payload))
+
+    def _change_rules(self, change: RuleChange) -> None:
+        self._convert_states(change)
 
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
         """Continue an alarm that was open at the start. It is held by the series of its payload."""
@@ -83,6 +116,7 @@ class SeriesReplay(LaneReplay):
     """The data lane of an owner."""
 
     memory: SeriesMemory
+    lane: LaneName = "data"
 
     def __init__(
         self,
@@ -120,14 +154,13 @@ class SeriesReplay(LaneReplay):
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
         arrivals = self._with_series_keys(arrivals)
-        while self._changes:
-            position = self._changes[-1].position
-            count = bisect_right(arrivals, position, key=lambda arrival: (arrival.at, arrival.seq))
+        while (stop := self._next_stop()) is not None:
+            count = bisect_right(arrivals, stop.position, key=lambda arrival: (arrival.at, arrival.seq))
             if count == len(arrivals):
                 break
             self.memory.arrive(arrivals[:count])
             arrivals = arrivals[count:]
-            self._change_rules(self._changes.pop())
+            self._pass_stop(stop)
         self.memory.arrive(arrivals)
 
     def _with_series_keys(self, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
@@ -143,8 +176,8 @@ class SeriesReplay(LaneReplay):
         ]
 
     def finish(self, until: datetime) -> None:
-        while self._changes and (self._changes[-1].watermark or until) <= until:
-            self._change_rules(self._changes.pop())
+        while (stop := self._next_stop()) is not None and (stop.watermark or until) <= until:
+            self._pass_stop(stop)
         self.memory.pass_deadlines(until)
         self.memory.advance_all(until)
 
@@ -153,8 +186,9 @@ class SeriesReplay(LaneReplay):
         memory, decided_until = self.memory, change.watermark or _BEGINNING
         memory.pass_deadlines(decided_until)
         held = None
+        if change.watermark is not None:
+            memory.advance_all(change.watermark - MICROSECOND)
         if memory.is_observed:
-            memory.advance_all(decided_until)
             held = {key: member_alarm(state) for key, state in memory.states.items()}
         # The difference to `held` is observed at the end.
         memory.is_observed = False
@@ -207,6 +241,8 @@ class SeriesReplay(LaneReplay):
 class EventReplay(LaneReplay):
     """The record lane of an owner."""
 
+    lane: LaneName = "record"
+
     def __init__(self, owner: str, timelines: Timelines, alarms: AlarmStore) -> None:
         super().__init__(owner)
         self.memory = RuleMemory(owner, alarms, self)
@@ -216,8 +252,10 @@ class EventReplay(LaneReplay):
 
     def evaluate(self, event: RecordedEvent) -> None:
         """Evaluate the rules over events that apply to this event."""
-        while self._changes and event.seq > self._changes[-1].position[1]:
-            self._convert_states(self._changes.pop())
+        while (stop := self._next_stop()) is not None and event.seq > stop.position[1]:
+            self._pass_stop(stop)
+        if event.transition is not None:
+            self._pass_sustain(event)
         rules = self._timelines.at(event.seq).for_event(event.type)
         if not rules:
             return
@@ -230,9 +268,15 @@ class EventReplay(LaneReplay):
             self.memory.step(rule, seen, event.correlation_id)
 
     def finish(self, until: datetime) -> None:
-        while self._changes and self._changes[-1].position[0] <= until:
-            self._convert_states(self._changes.pop())
+        while (stop := self._next_stop()) is not None and stop.position[0] <= until:
+            self._pass_stop(stop)
         self.memory.advance_all(until)
+
+    def _pass_sustain(self, event: RecordedEvent) -> None:
+        """A recorded transition comes after the sustain that caused it, also at one instant."""
+        for key, state in list(self.memory.states.items()):
+            if state.alarm is not None and state.alarm.id == event.alarm_id:
+                self.memory.advance(key, event.ts)
 
     def event_of(self, transition: AlarmTransition) -> RecordedEvent:
         """The event of a transition of either lane."""
@@ -241,8 +285,13 @@ class EventReplay(LaneReplay):
         return transition.as_event(record.correlation_id)
 
 
+def _seq_of(stop: RuleChange | OperatorResolution) -> int:
+    return stop.rules_seq if isinstance(stop, RuleChange) else stop.event.seq
+
+
 def _open_state(initial: InitialAlarm) -> RuleState:
-    alarm, payload = initial.alarm, initial.alarm.payload
+    payload = initial.alarm.payload
+    alarm = described_alarm(initial.alarm)
     firing = FiringSeries(
         since=alarm.since,
         due_at=alarm.since,
@@ -251,11 +300,14 @@ def _open_state(initial: InitialAlarm) -> RuleState:
         labels=payload.get("labels", {}),
         event_id=payload.get("event_id", ""),
         event_type=payload.get("event_type", ""),
+        severity=alarm.severity,
+        first_value=payload.get("first_value"),
+        payload=payload.get("payload", {}),
     )
     return RuleState(
         phase="open",
         alarm=alarm,
         last_opened_at=initial.opened_at,
         last_since=alarm.since,
-        firing_series=dict.fromkeys(series_of_payload(payload), firing),
+        firing_series=dict.fromkeys(alarm.series, firing),
     )

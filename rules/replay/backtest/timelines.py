@@ -181,7 +181,9 @@ class History:
             changed, _ = self._changes_of(apply.seq)
             before, after = self._rules.at(apply.seq), self._rules.at(apply.seq + 1)
             position = (cutover.watermark or _BEGINNING, float(cutover.seq))
-            changes.append(RuleChange(position, cutover.watermark, apply.at, changed, after))
+            changes.append(
+                RuleChange(position, cutover.watermark, apply.at, changed, after, rules_seq=apply.seq)
+            )
             of_lane = {
                 name: change
                 for name, change in state_changes(before, after).items()
@@ -189,7 +191,11 @@ class History:
             }
             position = (apply.recorded_at, float(apply.seq))
             changes.append(
-                RuleChange(position, apply.recorded_at, apply.recorded_at, of_lane, after, drops_states=False)
+                RuleChange(
+                    *(position, apply.recorded_at, apply.recorded_at, of_lane, after),
+                    drops_states=False,
+                    rules_seq=apply.seq,
+                )
             )
         return sorted(changes, key=lambda change: change.position[1])
 

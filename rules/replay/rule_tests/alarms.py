@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.log import LogEntry
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
-from rules.replay.scheduler import STALENESS, SUSTAIN, Scheduler
+from rules.replay.scheduler import EVENT_SUSTAIN, STALENESS, SUSTAIN, Scheduler
 from schemas.wire.alarm_events import RuleTransition, suppressed_event, transition_event
 from tocsin.core.records import NewEvent
 
@@ -76,6 +77,17 @@ class SimulatedAlarms:
             for rule in rules:
                 memory.step(rule, EventSeen(at, facts), correlation_id)
 
+    def resolve(self, record: AlarmRecord, at: datetime, facts: dict[str, Any]) -> None:
+        """Resolve an alarm, as an operator asks."""
+        alarm = record.alarm
+        memories = (self._over_series.get(alarm.owner), self._over_events.get(alarm.owner))
+        for memory in memories:
+            payload = None if memory is None else memory.resolve(alarm.id, at, at, facts)
+            if payload is not None:
+                self._log(LogEntry(at, "alarm", alarm.rule, alarm.owner, "resolved", payload))
+                event = transition_event(record.ref, "resolved", at, payload)
+                self._append(replace(event, origin="caused"), ())
+
     def stale_series(self) -> list[TrackedSeries]:
         return [series for memory in self._over_series.values() for series in memory.series.stale_series()]
 
@@ -90,7 +102,8 @@ class SimulatedAlarms:
         self._append(suppressed_event(rule, owner, at, event_id, depth, reason), self._lineage)
 
     def on_sustain(self, memory: RuleMemory, key: MemoryKey, due_at: datetime) -> None:
-        self._scheduler.add(due_at, SUSTAIN, partial(self._advance, memory, key, due_at, self._lineage))
+        rank = SUSTAIN if isinstance(memory, SeriesMemory) else EVENT_SUSTAIN
+        self._scheduler.add(due_at, rank, partial(self._advance, memory, key, due_at, self._lineage))
 
     def _advance(self, memory: RuleMemory, key: MemoryKey, due_at: datetime, lineage: Lineage) -> None:
         with self._inheriting(lineage):

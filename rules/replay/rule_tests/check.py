@@ -30,7 +30,7 @@ from schemas.documents import (
 from schemas.documents.rule_test import Given
 from schemas.values.rule_ref import RuleRef
 
-_ALARM_KEYS = ("acknowledge", "snooze", "unsnooze", "opened", "resolved")
+_ALARM_KEYS = ("acknowledge", "snooze", "unsnooze", "resolve", "opened", "changed", "resolved")
 _ACTION_KEYS = ("fail", "report", "never_reported", "probe", "reply_to", "sent", "run")
 
 

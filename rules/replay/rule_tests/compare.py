@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from rules.replay.log import LogEntry
 from rules.replay.rule_tests.instants import instant
-from schemas.documents.rule_test import EXPECTATIONS, Expected, Only, RuleTestDocument
+from schemas.documents.rule_test import Expected, Only, RuleTestDocument
+from schemas.documents.rule_test_keys import EXPECTATIONS
 
 _ALWAYS_COMPLETE = ("opened", "resolved", "rejected")
 _WITHOUT_EFFECT = ("wait", "branch", "parallel")
@@ -123,7 +124,7 @@ def _is_restricted_to(entry: ObservedEntry, only: Only) -> bool:
     return (
         (not only.kinds or kind in only.kinds)
         and (not only.action or (kind in ("sent", "run") and entry.name in only.action))
-        and (not only.rule or (kind in ("opened", "resolved") and entry.name in only.rule))
+        and (not only.rule or (kind in ("opened", "changed", "resolved") and entry.name in only.rule))
         and (not only.owner or entry.owner in only.owner)
     )
 

@@ -89,6 +89,10 @@ def _snooze(world: World, given: Given, at: datetime) -> None:
     world.at(at, "snooze", rule=given.snooze, lasts=given.for_, owner=given.owner, who=given.by)
 
 
+def _resolve(world: World, given: Given, at: datetime) -> None:
+    world.at(at, "resolve", rule=given.resolve, owner=given.owner, who=given.by)
+
+
 def _unsnooze(world: World, given: Given, at: datetime) -> None:
     world.at(at, "unsnooze", rule=given.unsnooze, owner=given.owner, who=given.by)
 
@@ -136,6 +140,7 @@ _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "acknowledge": _acknowledge,
     "snooze": _snooze,
     "unsnooze": _unsnooze,
+    "resolve": _resolve,
     "silence": _silence,
     "expire": _expire,
     "fail": _fail,

@@ -1,4 +1,4 @@
-"""Operators in a rule test: acknowledge, snooze and unsnooze open alarms.
+"""Operators in a rule test: acknowledge, snooze, unsnooze and resolve open alarms.
 
 An owner may have several open alarms of a rule, one per instance. The operator acts on all of them.
 
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import uuid5
 
 from rules.replay.alarms import AlarmRecord, AlarmStore
@@ -32,11 +33,13 @@ class SimulatedOperator:
         scheduler: Scheduler,
         now: Callable[[], datetime],
         append: Callable[[NewEvent], None],
+        resolve: Callable[[AlarmRecord, datetime, dict[str, Any]], None],
     ) -> None:
         self._alarms = alarms
         self._scheduler = scheduler
         self._now = now
         self._append = append
+        self._resolve = resolve
         self._count = 0
 
     def acknowledge(self, rule: str, owner: str, who: str) -> None:
@@ -56,6 +59,10 @@ class SimulatedOperator:
         for record in self._open_alarms(rule, owner):
             self._alarms.snooze(record, None, who)
             self._append_event(snoozed_event(record.ref, self._now(), who=who, via=_VIA, until=None))
+
+    def resolve(self, rule: str, owner: str, who: str) -> None:
+        for record in self._open_alarms(rule, owner):
+            self._resolve(record, self._now(), {"who": who, "via": _VIA, "note": ""})
 
     def _end_snooze(self, record: AlarmRecord, until: datetime) -> None:
         if record.snoozed_until != until:

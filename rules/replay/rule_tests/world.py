@@ -80,7 +80,9 @@ class World:
         compiled = CompiledRuleSet(rules)
         health = SimulatedHealth(compiled, self._scheduler, start, self._change_health)
         self._alarms = SimulatedAlarms(compiled, self._scheduler, self.append, self.log.append, health, gaps)
-        self._operator = SimulatedOperator(self.alarms, self._scheduler, lambda: self.now, self.append)
+        self._operator = SimulatedOperator(
+            self.alarms, self._scheduler, lambda: self.now, self.append, self._alarms.resolve
+        )
         self._runs = Runs(
             SimulationHooks(
                 scheduler=self._scheduler,
@@ -193,6 +195,9 @@ class World:
 
     def unsnooze(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
         self._operator.unsnooze(rule, owner, who)
+
+    def resolve(self, rule: str, owner: str = "", who: str = _OPERATOR) -> None:
+        self._operator.resolve(rule, owner, who)
 
     def silence(self, where: str, lasts: timedelta, reason: str = "", who: str = _OPERATOR) -> None:
         self._silences.add(where, lasts, reason, who)

@@ -37,7 +37,7 @@ def test_without_alarms_the_list_is_empty(tocsin: CommandLine) -> None:
 @pytest.mark.usefixtures("held")
 def test_an_alarm_is_listed_acknowledged_and_snoozed(tocsin: CommandLine) -> None:
     header, line = tocsin("alarms").lines
-    assert header.split() == ["ID", "SEVERITY", "STATE", "RULE", "OWNER", "SINCE", "MESSAGE"]
+    assert header.split() == ["ID", "SEVERITY", "STATE", "RULE", "OWNER", "INSTANCE", "SINCE", "MESSAGE"]
     assert line.split()[:5] == ["aaaaaaaa", "high", "open", "dsp-hot", "plant-7"]
     assert line.endswith("it is hot")
     done = tocsin("ack", "aaaaaaaa", "--note", "on it", "--by", "bob")

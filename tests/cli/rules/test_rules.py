@@ -36,9 +36,10 @@ def test_the_yaml_of_every_example_is_checked_and_planned_without_changes(
 
 def test_the_list_has_version_seq_time_and_author(tocsin: CommandLine, tmp_path: Path) -> None:
     _apply(tocsin, tmp_path, RULE % 5)
-    _apply(tocsin, tmp_path, RULE % 7 + "---\nschedule: {name: beat, every: 5s}\n")
+    _apply(tocsin, tmp_path, RULE % 7 + "---\nschedule: {name: beat, every: 5s, title: The pulse}\n")
     header, first, second = tocsin("rules").lines
-    assert header.split() == ["KIND", "NAME", "VERSION", "SINCE", "SEQ", "APPLIED", "AT", "BY"]
+    assert first.endswith("ann  The pulse")
+    assert header.split() == ["KIND", "NAME", "VERSION", "SINCE", "SEQ", "APPLIED", "AT", "BY", "TITLE"]
     assert first.split()[:4] == ["schedule", "beat", "1", "2"]
     assert second.split()[:4] == ["event_rule", "hot", "2", "2"]
     assert second.endswith("Z  ann")

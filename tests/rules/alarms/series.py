@@ -54,7 +54,7 @@ class Live:
         partition = self.partition_of(first.owner if isinstance(first, Arrival) else first.calculated.owner)
         for attempt in range(1, 10):
             rules_seq = await newest_rules(self.worker)
-            batch = DataBatch(partition, inputs, rules_seq, TypeIndex())
+            batch = DataBatch(partition, inputs, rules_seq, TypeIndex(), watermark=inputs[-1].at)
             planned = await self._work.plan(self.worker, batch)
             stored = DatapointWrites(
                 partition, [PlacedArrival(position, arrival) for position, arrival in enumerate(arrivals)]

@@ -124,7 +124,7 @@ async def test_a_sustain_over_events_waits_until_the_lane_has_read_that_far(conn
     term = await begin_term(connection, "test")
     await drain(term, at(20))
     assert [row["state"] for row in await alarms(connection)] == ["pending"]
-    await connection.execute("update tocsin.lane_partition set watermark = %s", (at(11),))
+    await connection.execute("update tocsin.lane_partition set watermark = %s", (at(11.000001),))
     await drain(term, at(21))
     (row,) = await alarms(connection)
     assert (row["state"], row["opened_at"]) == ("open", at(11))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.engine import Arrival, Open
+from rules.engine import Arrival, Changed, Open, Resolve
 from tests.clock.clock_setup import at
 from tests.rules.alarms.alarm_batches import alarms, arrival, event_times, virtual_now
 from tests.rules.alarms.series import Live, freshness_changes
@@ -283,7 +283,7 @@ def pure(arrivals: list[tuple[float, float, str]], until: float) -> list[tuple[s
     return sorted(
         (
             effect.alarm.rule,
-            "opened" if isinstance(effect, Open) else "resolved",
+            {Open: "opened", Changed: "changed", Resolve: "resolved"}[type(effect)],
             (effect.at - T0).total_seconds(),
         )
         for effect in scenario.transitions()

@@ -29,23 +29,31 @@ def expected_log(
     opened_at: int | None = None
     is_open = False
 
-    def advance(second: int) -> None:
+    def advance(second: int, is_input: bool) -> None:
+        """At an input only what needs no time happens. A deadline waits for all inputs of its instant:
+        in Prometheus too, `for` needs an evaluation at its end that still fires."""
         nonlocal is_open, opened_at, firing_since, clear_since
-        if not is_open and firing_since is not None:
+        if not is_open and firing_since is not None and (not is_input or firing_since == second):
             is_cool = opened_at is None or second >= opened_at + timing.cooldown
             if second >= firing_since + timing.sustain and is_cool:
                 is_open, opened_at, clear_since = True, second, None
                 log.append(f"{second} opened")
-        if is_open and clear_since is not None and second >= clear_since + timing.keep_firing_for:
+        may_resolve = not is_input or timing.keep_firing_for == 0
+        if (
+            is_open
+            and clear_since is not None
+            and may_resolve
+            and second >= clear_since + timing.keep_firing_for
+        ):
             is_open, firing_since, clear_since = False, None, None
             log.append(f"{second} resolved")
 
     for second in range(until + 1):
-        advance(second)
         for value in [value for at, value in arrivals if at == second]:
             if is_open:
                 clear_since = (second if clear_since is None else clear_since) if value <= clear else None
             else:
                 firing_since = (second if firing_since is None else firing_since) if value > fire else None
-            advance(second)
+            advance(second, is_input=True)
+        advance(second, is_input=False)
     return log

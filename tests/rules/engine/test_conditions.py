@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from rules.engine import BLANK, Arrival, step
-from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
+from rules.engine import BLANK, Arrival, Open, RuleState, step
+from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule, watched
 
 NUMBER = "datapoint_type: {name: t, key: '**', value: number, unit: bar}\n"
 
@@ -130,10 +130,90 @@ def test_a_window_reduces_what_arrived_within_it(reduce: str, above: float, open
     assert scenario.log[:1] == [f"{opens_at} opened dsp-hot"]
 
 
-def test_a_window_is_evaluated_when_a_datapoint_arrives() -> None:
+def test_a_window_is_evaluated_when_values_leave_it() -> None:
     scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: avg}"))
-    scenario.send(20).at("5m").send(0).at("20m").send(0)
-    assert scenario.log == ["0s opened dsp-hot", "20m resolved dsp-hot"]
+    scenario.send(20).at("5m").send(0).at("20m")
+    assert scenario.log == ["0s opened dsp-hot", "10m resolved dsp-hot"]
+
+
+def test_a_count_falls_although_nothing_arrives() -> None:
+    scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: count}"))
+    for second in range(10):
+        scenario.at(f"{second}m").send(1)
+    assert scenario.at("24h").log == ["5m opened dsp-hot", "14m resolved dsp-hot"]
+
+
+def test_too_few_datapoints_fire_when_nothing_arrives() -> None:
+    scenario = Scenario(rule("below: 3", "window: {over: 10m, reduce: count}", "for: 5m"))
+    for minute in range(0, 40, 2):
+        scenario.at(f"{minute}m").send(1)
+    assert scenario.at("24h").log == ["49m opened dsp-hot"]
+    opened = scenario.transitions()[0].payload
+    assert (opened["first_value"], opened["value"]) == (2.0, 0.0)
+
+
+def test_an_empty_window_does_not_fire() -> None:
+    scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: max}")).send(9)
+    assert scenario.at("24h").log == ["0s opened dsp-hot", "10m resolved dsp-hot"]
+    assert "(no max over 10m)" in scenario.messages()[-1]
+
+
+def test_a_window_needs_its_least_number_of_datapoints() -> None:
+    scenario = Scenario(rule("above: 5", "window: {over: 10m, reduce: avg, min_count: 3}"))
+    scenario.send(9).at("1m").send(9)
+    assert scenario.log == []
+    assert scenario.at("2m").send(9).at("1h").log == ["2m opened dsp-hot", "10m resolved dsp-hot"]
+
+
+def test_enough_of_the_last_datapoints_must_fire() -> None:
+    scenario = Scenario(rule("above: 5", "samples: {of: 5, at_least: 3}"))
+    for minute, value in enumerate([9, 1, 9, 1, 1, 9, 9, 1, 1, 1, 1]):
+        scenario.at(f"{minute}m").send(value)
+    assert scenario.log == ["6m opened dsp-hot", "7m resolved dsp-hot"]
+
+
+def test_a_value_that_is_older_than_the_newest_is_not_evaluated() -> None:
+    scenario = Scenario(
+        rule("above: 5", "no_data: alarm", name="hot") + rule("absent: true", name="gone") + watched()
+    )
+    scenario.send(1).at("1m").send_late(9)
+    assert scenario.log == []
+    scenario.send(9).at("2m").send_late(1).at("3m")
+    assert scenario.log == ["1m opened hot"]
+
+
+def test_a_value_that_is_older_than_the_newest_ends_missing_data() -> None:
+    scenario = Scenario(
+        watched() + rule("above: 5", "no_data: alarm", name="hot") + rule("absent: true", name="gone")
+    )
+    scenario.send(1).at("6m").send_late(9).at("7m")
+    assert sorted(scenario.log) == ["5m opened gone", "5m opened hot", "6m resolved gone", "6m resolved hot"]
+
+
+def test_a_rate_is_measured_by_the_clock_of_the_producer() -> None:
+    """Six samples of a minute arrive in one message."""
+    rule_ = Scenario(rule("rate_increase: 0.5")).rule
+    state: RuleState = BLANK
+    opened: list[Open] = []
+    for number in range(6):
+        ts = T0 + timedelta(seconds=10 * number)
+        state, effects = step(rule_, state, Arrival(T0 + timedelta(1), 1, PLANT, KEY, number * 10, ts, {}))
+        opened += [effect for effect in effects if isinstance(effect, Open)]
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("line", ["rate_increase: 0", "window: {over: 10m, reduce: rate}\n  above: 0"])
+def test_a_counter_that_was_reset_goes_on_rising(line: str) -> None:
+    scenario = Scenario(f"datapoint_type: {{name: c, key: {KEY}, counter: true}}\n" + rule(line))
+    for second, value in enumerate((100, 160, 220, 30, 90)):
+        scenario.at(f"{second}m").send(value)
+    assert scenario.log == ["1m opened dsp-hot"]
+
+
+@pytest.mark.parametrize("value", [70, 70.0])
+@pytest.mark.parametrize("fire", ["value * 2.0 > 100.0", "value - 5.0 > 60.0", "value > 65", "value >= 70.0"])
+def test_a_number_is_a_number_whether_it_was_sent_with_a_fraction_or_not(fire: str, value: float) -> None:
+    assert Scenario(rule(f"fire: {fire}")).send(value).log == ["0s opened dsp-hot"]
 
 
 def test_the_value_of_the_alarm_is_that_of_the_window() -> None:

@@ -29,7 +29,8 @@ def test_the_dsp_without_data_opens_five_minutes_after_it_is_stale() -> None:
 def test_the_full_disk_opens_at_most_every_six_hours() -> None:
     scenario = Scenario(RULES)
     for hour, used in enumerate((95.4, 50, 99, 99, 99, 99, 99, 50)):
-        scenario.at(f"{hour}h").send(used, "disk.sda.used")
+        for minute in range(0, 60, 5):
+            scenario.at(f"{hour * 60 + minute}m").send(used, "disk.sda.used")
     assert scenario.log == [
         "0s opened disk-full",
         "1h resolved disk-full",

@@ -25,7 +25,7 @@ TYPE = "datapoint_type: {name: t, key: '**', unit: °C, interval: 2m}\n"
     ],
 )
 def test_the_message_of_an_opened_alarm(lines: list[str], message: str) -> None:
-    scenario = Scenario(TYPE + rule(*lines)).send(71.2).at("1h")
+    scenario = Scenario(TYPE + rule(*lines)).send(71.2).at("59m")
     assert scenario.messages() == [f"dsp.temperature of plant-7 {message}"]
 
 

@@ -62,8 +62,9 @@ def test_no_data_alarm_ends_when_data_is_back_even_between_fire_and_clear() -> N
 
 def test_no_data_alarm_continues_if_the_first_value_after_it_fires() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("10m").send(70).at("11m")
-    assert scenario.log == ["5m opened dsp-hot"]
-    assert scenario.send(60).log[1:] == ["11m resolved dsp-hot"]
+    assert scenario.log == ["5m opened dsp-hot", "10m changed dsp-hot"]
+    assert "is above 65 (70)" in scenario.messages()[-1]
+    assert scenario.send(60).log[2:] == ["11m resolved dsp-hot"]
 
 
 def test_a_pending_no_data_alarm_is_replaced_by_that_of_the_value() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rules.engine import (
     BLANK,
     Arrival,
+    Changed,
     Effect,
     Input,
     Open,
@@ -18,7 +19,7 @@ from rules.engine import (
     Rule,
     RuleState,
     WentStale,
-    advance,
+    pass_time,
     step,
 )
 from schemas.values.duration import format_duration
@@ -95,7 +96,7 @@ def run(
 
     def advance_all(until: datetime) -> None:
         for instance, state in list(states.items()):
-            keep(instance, advance(state, until))
+            keep(instance, pass_time(rule, PLANT, state, until))
 
     waiting = sorted(advances)
     for input in sequence:
@@ -187,8 +188,8 @@ def test_the_engine_agrees_with_the_semantics_written_second_by_second(
     assert log == expected_log(arrivals, timing, 5, clear, second + 300)
 
 
-def _transition(effect: Open | Resolve) -> str:
-    return "opened" if isinstance(effect, Open) else "resolved"
+def _transition(effect: Open | Changed | Resolve) -> str:
+    return {Open: "opened", Changed: "changed", Resolve: "resolved"}[type(effect)]
 
 
 def test_the_key_of_the_scenarios_is_one_of_the_pattern() -> None:

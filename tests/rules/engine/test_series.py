@@ -65,7 +65,26 @@ def test_the_alarm_stays_open_while_any_series_fires() -> None:
     scenario = Scenario(DISKS)
     scenario.send(95, "disk.a.used").at("2m").send(95, "disk.b.used")
     scenario.at("20m").send(10, "disk.a.used").at("30m").send(10, "disk.b.used").at("1h")
-    assert scenario.log == ["10m opened full", "35m resolved full"]
+    assert scenario.log == ["10m opened full", "12m changed full", "25m changed full", "35m resolved full"]
+    assert scenario.messages()[1].endswith("(95), and disk.b.used")
+    assert "disk.b.used of plant-7 is above 90" in scenario.messages()[2]
+    assert "disk.a.used" not in scenario.messages()[2]
+    payload = scenario.transitions()[2].payload
+    assert (payload["series"], payload["joined"], payload["left"]) == (["disk.b.used"], [], ["disk.a.used"])
+
+
+def test_a_series_that_does_not_fire_for_long_enough_does_not_hold_the_alarm() -> None:
+    scenario = Scenario(DISKS.replace("keep_firing_for: 5m", "cooldown: 1s")).send(95, "disk.a.used")
+    scenario.at("11m30s").send(95, "disk.b.used").at("12m").send(10, "disk.a.used")
+    scenario.at("16m30s").send(10, "disk.b.used").at("1h")
+    assert scenario.log == ["10m opened full", "12m resolved full"]
+
+
+def test_a_series_that_has_still_to_join_begins_the_next_alarm() -> None:
+    scenario = Scenario(DISKS).send(95, "disk.a.used").at("11m").send(95, "disk.b.used")
+    scenario.at("12m").send(10, "disk.a.used").at("1h")
+    assert scenario.log == ["10m opened full", "17m resolved full", "21m opened full"]
+    assert scenario.transitions()[-1].payload["series"] == ["disk.b.used"]
 
 
 def test_for_must_have_passed_for_one_and_the_same_series() -> None:
@@ -77,7 +96,7 @@ def test_for_must_have_passed_for_one_and_the_same_series() -> None:
 
 def test_the_series_that_has_fired_for_longest_begins_the_alarm() -> None:
     scenario = Scenario(DISKS).send(95, "disk.b.used").at("1m").send(95, "disk.a.used").at("1h")
-    assert scenario.log == ["10m opened full"]
+    assert scenario.log == ["10m opened full", "11m changed full"]
     assert scenario.transitions()[0].payload["key"] == "disk.b.used"
 
 
@@ -92,8 +111,13 @@ def test_a_series_that_was_clear_for_exactly_long_enough_is_over() -> None:
         rule("above: 90", "clear: value < 80.0", "keep_firing_for: 5m", "per: owner", datapoint="disk.**")
     )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
-    scenario.at("6m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
-    assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
+    scenario.at("6m1s").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
+    assert scenario.log == [
+        "0s opened dsp-hot",
+        "0s changed dsp-hot",
+        "6m changed dsp-hot",
+        "13m resolved dsp-hot",
+    ]
 
 
 def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> None:
@@ -102,7 +126,7 @@ def test_a_series_that_was_clear_for_long_enough_must_fire_to_count_again() -> N
     )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("7m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
-    assert scenario.log == ["0s opened dsp-hot", "13m resolved dsp-hot"]
+    assert scenario.log[-2:] == ["6m changed dsp-hot", "13m resolved dsp-hot"]
 
 
 def test_a_series_that_is_not_clear_for_long_enough_keeps_the_alarm_open() -> None:
@@ -111,7 +135,7 @@ def test_a_series_that_is_not_clear_for_long_enough_keeps_the_alarm_open() -> No
     )
     scenario.send(95, "disk.a").send(95, "disk.b").at("1m").send(70, "disk.a")
     scenario.at("4m").send(85, "disk.a").at("8m").send(70, "disk.b").at("1h")
-    assert scenario.log == ["0s opened dsp-hot"]
+    assert scenario.log == ["0s opened dsp-hot", "0s changed dsp-hot", "13m changed dsp-hot"]
 
 
 def test_the_resolution_names_the_series_that_was_clear_last() -> None:

@@ -1,1 +1,1 @@
-"""`tocsin alarms`, `tocsin ack` and `tocsin snooze`."""
+"""`tocsin alarms`, `tocsin ack`, `tocsin snooze` and `tocsin resolve`."""

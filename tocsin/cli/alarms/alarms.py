@@ -58,11 +58,16 @@ def alarms(
                 row["owner"],
                 row["instance"],
                 since_text(row["since"], now),
-                str(row["payload"].get("message", "")),
+                _message(row["payload"]),
             )
             for row in rows
         ),
     )
+
+
+def _message(payload: dict[str, Any]) -> str:
+    """`Disk is full: disk.used of db-1 is above 90`; a rule without a title has the message alone."""
+    return ": ".join(str(payload[name]) for name in ("title", "message") if payload.get(name))
 
 
 def _states(state: str) -> tuple[str, ...]:

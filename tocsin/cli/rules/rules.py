@@ -71,7 +71,7 @@ def _check_kind(kind: str | None) -> None:
 
 def _print_list(documents: list[dict[str, Any]]) -> None:
     print_table(
-        ("KIND", "NAME", "VERSION", "SINCE SEQ", "APPLIED AT", "BY"),
+        ("KIND", "NAME", "VERSION", "SINCE SEQ", "APPLIED AT", "BY", "TITLE"),
         (
             (
                 row["kind"],
@@ -80,6 +80,7 @@ def _print_list(documents: list[dict[str, Any]]) -> None:
                 str(row["seq"]),
                 "" if row["applied_at"] is None else utc_text(row["applied_at"]),
                 row["applied_by"] or "",
+                row["document"].get("title") or "",
             )
             for row in documents
         ),

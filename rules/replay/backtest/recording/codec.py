@@ -97,6 +97,7 @@ def owner_line(header: OwnerHeader) -> dict[str, Any]:
             [last.key, microseconds_of(last.arrived_at), last.value, microseconds_of(last.ts), last.labels]
             for last in header.last_datapoints
         ],
+        "resolved": [event_line(event) for event in header.resolutions],
     }
 
 
@@ -116,7 +117,8 @@ def _owner_header(line: dict[str, Any]) -> OwnerHeader:
         LastDatapoint(key, instant_of(at), _checked(value), instant_of(ts), labels)
         for key, at, value, ts, labels in line["last"]
     ]
-    return OwnerHeader(owner, int(line["partition"]), open_alarms, last_datapoints)
+    resolutions = tuple(_recorded_event(event, owner) for event in line["resolved"])
+    return OwnerHeader(owner, int(line["partition"]), open_alarms, last_datapoints, resolutions)
 
 
 def datapoints_line(rows: Sequence[Arrival]) -> list[Any]:
@@ -169,7 +171,10 @@ def arrival_rows(
             _checked(value)
     arrived_at = _instants(at)
     measured_at = arrived_at if ts is at else _instants(ts)
-    rows = zip(arrived_at, seqs, owners, keys, values, measured_at, labels, strict=True)
+    # The replay itself finds out which of them are late.
+    rows = zip(
+        arrived_at, seqs, owners, keys, values, measured_at, labels, repeat(False, len(at)), strict=True
+    )
     return list(map(_ARRIVAL, rows))
 
 

@@ -220,6 +220,9 @@ async def _owner_headers(
 ) -> list[OwnerHeader]:
     alarms = _grouped(await fetch_all(session, "rules.replay.backtest/list_open_alarms", parameters))
     last = _grouped(await fetch_all(session, "rules.replay.backtest/list_last_datapoints", parameters))
+    resolved = _grouped(
+        await fetch_all(session, "rules.replay.backtest/list_operator_resolutions", parameters)
+    )
     events: dict[UUID | None, list[RecordedEvent]] = {}
     for row in await fetch_all(session, "rules.replay.backtest/list_operator_events", parameters):
         event = _event(row)
@@ -230,6 +233,7 @@ async def _owner_headers(
             partition,
             [_initial_alarm(row, events) for row in alarms.get(owner, ())],
             [_last_datapoint(row) for row in last.get(owner, ())],
+            tuple(_event(row) for row in resolved.get(owner, ())),
         )
         for owner, partition in partitions.items()
     ]

@@ -7,7 +7,7 @@ that the two can be compared.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -17,6 +17,9 @@ from schemas.wire.alarm_events import AlarmRef, RuleTransition, event_type, tran
 from schemas.wire.event_facts import event_facts
 from tocsin.core.records import NewEvent
 
+_RULE_TRANSITIONS: tuple[RuleTransition, ...] = ("opened", "changed", "resolved")
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+_KINDS = {event_type(kind): kind for kind in _RULE_TRANSITIONS}
 UNRECORDED = 1
 """The seq of an event that the replay derived: no event of an alarm is the first of the log."""
 LaneName = Literal["data", "record"]
@@ -24,7 +27,7 @@ HorizonName = Literal["data", "record", "health"]
 
 
 class AlarmTransition(NamedTuple):
-    """An alarm opened or resolved."""
+    """An alarm opened, changed or resolved, by its rule."""
 
     rule: str
     owner: str
@@ -100,11 +103,32 @@ class RecordedEvent(NamedTuple):
         """The transition that the engine derived; None for any other event."""
         if self.origin != "derived" or self.alarm_id is None:
             return None
-        if self.type not in (event_type("opened"), event_type("resolved")):
+        kind = _KINDS.get(self.type)
+        if kind is None:
             return None
-        kind: RuleTransition = "opened" if self.type == event_type("opened") else "resolved"
         return AlarmTransition(
             self.rule, self.owner, kind, self.ts, self.alarm_id, self.severity or 0, self.payload
+        )
+
+
+class OperatorResolution(NamedTuple):
+    """An alarm that an operator resolved, after a position of the lane of its rule."""
+
+    lane: LaneName
+    position: tuple[datetime, float]
+    watermark: datetime | None
+    event: RecordedEvent
+
+    @classmethod
+    def of(cls, event: RecordedEvent) -> OperatorResolution:
+        position = event.payload.get("position", {})
+        watermark = position.get("watermark")
+        read_at = None if watermark is None else datetime.fromisoformat(watermark)
+        return cls(
+            position.get("lane", "data"),
+            (read_at or _BEGINNING, float(position.get("seq", 0))),
+            read_at,
+            event,
         )
 
 
@@ -138,6 +162,8 @@ class OwnerHeader(NamedTuple):
     partition: int
     open_alarms: Sequence[InitialAlarm]
     last_datapoints: Sequence[LastDatapoint]
+    resolutions: Sequence[RecordedEvent] = ()
+    """The events of alarms that operators resolved. Each names its position in the lane of its rule."""
 
 
 class Arrivals(NamedTuple):

@@ -38,8 +38,8 @@ def compare_transitions(
     initial_alarms: Sequence[InitialAlarm] = (),
 ) -> list[Mismatch]:
     """Compare the transitions of one owner."""
-    then = {(transition.alarm_id, transition.kind): transition for transition in recorded}
-    now = {(transition.alarm_id, transition.kind): transition for transition in replayed}
+    then = {_transition_key(transition): transition for transition in recorded}
+    now = {_transition_key(transition): transition for transition in replayed}
     initial_rules = {initial.alarm.rule for initial in initial_alarms}
     mismatches = []
     for key in sorted({*then, *now}, key=str):
@@ -150,6 +150,11 @@ def _cause(
     if nearest is None:
         return f"the {side} has no such transition of the rule for this owner"
     return f"the nearest one in the {side} is at {instant_text(nearest.at)}"
+
+
+def _transition_key(transition: AlarmTransition) -> tuple[object, ...]:
+    number = transition.payload.get("change", 0) if transition.kind == "changed" else 0
+    return transition.alarm_id, transition.kind, number
 
 
 def _compared_fields(transition: AlarmTransition) -> object:

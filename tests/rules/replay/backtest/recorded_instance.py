@@ -21,6 +21,8 @@ import pytest
 from cdc.log_reader import LogReader
 from clock.term import begin_term
 from rules.alarms.over_series import SeriesAlarms
+from rules.alarms.queries import list_alarms
+from rules.alarms.resolve import resolve
 from rules.engine import Arrival
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.data_lane import DataLane
@@ -41,7 +43,9 @@ from tests.rules.alarms.alarm_batches import virtual_now
 from tests.rules.apply.apply_setup import ACTOR, apply_only
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import Sessions
+from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
+from tocsin.core.errors import Refused
 from tocsin.core.instant import instant_text
 from tocsin.core.settings import Settings
 
@@ -167,9 +171,17 @@ class RecordedInstance:
         """Read everything, and raise the watermark: nothing else has arrived until then."""
         await self.read()
         self._read_until = max(self._read_until, until)
-        await self.worker.execute(
-            "update tocsin.lane_partition set watermark = greatest(watermark, %s)", (until,)
-        )
+        self._seq += 1
+        subject = canary_subject(self._settings, 0).replace(".datapoint.", ".data.0.", 1)
+        self._stream.append(LaneMessage(self._seq, until, subject, b""))
+        await self.read()
+
+    async def resolve_alarms(self, owner: str, seconds: float) -> None:
+        """An operator resolves the open alarms of an owner."""
+        for alarm in await list_alarms(self.worker, states=["open"], owner=owner):
+            # The clock or the worker may have resolved it already.
+            with suppress(Refused):
+                await resolve(self.worker, alarm, Actor("bob", "test", at(seconds)))
 
     async def run_clock(self, seconds: float) -> None:
         """Fire what is due, with a new leader whose scan begins at the beginning of time."""
@@ -215,7 +227,8 @@ async def count_records(connection: Connection) -> tuple[int, int]:
     """The transitions of rules and the calculated datapoints in the log."""
     row = await (
         await connection.execute(
-            "select (select count(*) from tocsin.event where type in ('alarm-opened', 'alarm-resolved')),"
+            "select (select count(*) from tocsin.event where origin = 'derived'"
+            " and type in ('alarm-opened', 'alarm-changed', 'alarm-resolved')),"
             " (select count(*) from tocsin.datapoint_calculated)"
         )
     ).fetchone()

@@ -204,6 +204,7 @@ async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its
         await virtual_now(session, at(day))
     await live.step("send", (False, [(1, 50.0, "a"), (9, 50.0, "b")]))
     await live.settle()
+    await connection.execute('update tocsin.alarm set payload = payload || \'{"series": ["dsp.a"]}\'')
     async with open_database_recording(settings, at(day), at(live.now[0])) as source:
         result = await backtest(source, await source.header())
     health = [one for one in result.mismatches if one.what == "system.health"]

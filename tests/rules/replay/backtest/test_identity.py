@@ -24,12 +24,17 @@ from tocsin.core.settings import Settings
 STEEP = "---\nevent_rule:\n  name: steep\n  datapoint: dsp.a\n  fire: rate > 2.0 || value > 70.0\n"
 MEAN = "---\nevent_rule:\n  name: mean\n  datapoint: dsp.*\n  above: 63\n  window: {over: 20s, reduce: avg}\n"
 STRICT = "---\nevent_rule:\n  name: strict\n  datapoint: dsp.*\n  below: 60\n  no_data: alarm\n"
+COUNT = (
+    MEAN.replace("mean", "few").replace("above: 63", "below: 2").replace("avg", "count") + "  per: owner\n"
+)
 TEXTS = [
     TYPE.format("4s") + HOT + QUIET + "  for: 5s\n",
     TYPE.format("8s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + QUIET + STEEP,
     TYPE.format("2s") + HOT + "  cooldown: 20s\n" + STRICT + "  no_data_for: 2s\n" + MEAN,
     TYPE.format("4s") + "  on_stale: alarm\n" + STEEP + "  for: 2s\n" + HOT + "  enabled: false\n",
-    QUIET + MEAN,
+    STEEP + MEAN,
+    TYPE.format("4s") + HOT + "  per: owner\n  for: 6s\n  keep_firing_for: 3s\n" + MEAN + "  for: 5s\n",
+    TYPE.format("4s") + STRICT + "  per: owner\n" + COUNT,
     TYPE.format("4s").replace("dsp.*", "dsp.a") + STRICT + HOT + "  where: labels.zone == 'north'\n",
 ]
 KEYS = st.sampled_from(["dsp.a", "dsp.b"])
@@ -41,7 +46,7 @@ STEPS = st.lists(
         st.tuples(st.just("send"), st.lists(DATAPOINT, min_size=1, max_size=4)),
         st.tuples(st.just("fall behind"), st.lists(DATAPOINT, min_size=1, max_size=4)),
         st.tuples(st.sampled_from(["apply", "apply unread"]), st.sampled_from(TEXTS)),
-        st.tuples(st.sampled_from(["clock", "read calculated", "wait", "freeze"]), st.just(None)),
+        st.tuples(st.sampled_from(["clock", "read calculated", "wait", "freeze", "resolve"]), st.just(None)),
         st.tuples(st.sampled_from(["outage", "unread outage"]), st.integers(3, 40)),
         st.tuples(st.just("die reading"), st.integers(0, 24)),
         st.tuples(st.just("die firing"), st.integers(0, 24)),
@@ -83,8 +88,8 @@ async def run_steps(
             if what == "apply":
                 await live.read_until(at(now))
             await live.apply_only(str(argument), now + 0.5)
-        elif what == "clock":
-            await live.run_clock(now + AHEAD_S)
+        elif what in ("clock", "resolve"):
+            await (live.run_clock(now + AHEAD_S) if what == "clock" else live.resolve_alarms(owner, now))
         elif what == "read calculated":
             await live.read_calculated(now)
         elif what == "wait":

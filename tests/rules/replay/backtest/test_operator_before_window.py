@@ -131,7 +131,9 @@ async def test_operator_events_are_read_with_the_alarms_that_were_open(
         events = await operator_events(source)
         await write_recording(source, path)
     assert {owner: [event.type for event in of_owner] for owner, of_owner in events.items()} == EXPECTED
-    assert events["plant-1"][2].payload == {"who": "bob", "via": "test", "note": "on it"}
+    payload = events["plant-1"][2].payload
+    assert (payload["who"], payload["via"], payload["note"]) == ("bob", "test", "on it")
+    assert payload["labels"] == {}, "routes by label match it, too"
     assert await operator_events(FileRecording(path)) == events
     async with open_database_recording(settings, at(3 * DAY), at(5 * DAY)) as later:
         assert await operator_events(later) == {}, "they had all resolved"

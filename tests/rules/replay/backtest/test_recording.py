@@ -110,6 +110,7 @@ ARRIVALS = st.builds(
     | st.booleans(),
     ts=INSTANTS,
     labels=st.dictionaries(st.sampled_from(["zone", "line"]), st.text("abé", max_size=3)),
+    is_late=st.just(False),
 )
 
 

@@ -1,0 +1,28 @@
+"""The keys of a rule test: what may be given, what may be expected, and which keys belong together."""
+
+INPUTS = (
+    *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
+    *("fail", "report", "never_reported", "probe", "outage"),
+)
+EXPECTATIONS = (
+    *("opened", "changed", "resolved", "sent", "event", "stale"),
+    *("fresh", "rejected", "health", "run"),
+)
+KEYS_OF_INPUTS = {
+    "values": ("series",),
+    "every": ("series",),
+    "labels": ("series",),
+    "batch": ("series",),
+    "ts": ("series", "event"),
+    "payload": ("event",),
+    "id": ("event",),
+    "severity": ("event",),
+    "correlation_id": ("event",),
+    "reply_to": ("event",),
+    "step": ("fail", "report", "probe"),
+    "times": ("fail",),
+    "result": ("report",),
+    "error": ("report", "fail"),
+    "well": ("probe",),
+    "latency_ms": ("probe",),
+}
