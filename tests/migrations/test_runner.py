@@ -26,8 +26,7 @@ async def applied(connection: Connection) -> list[str]:
 
 
 def test_the_versions_are_numbered_without_gaps() -> None:
-    numbers = [version.number for version in versions()]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert [version.number for version in versions()] == list(range(1, len(versions()) + 1))
     assert all(version.name.startswith(f"{version.number:04}_") for version in versions())
 
 

@@ -62,7 +62,7 @@ def test_a_schedule_may_only_have_the_type_that_it_has_by_default() -> None:
         check_schedule_type("schedule-missed")
     with pytest.raises(InvalidInput):
         checked(ScheduleSpec("s", {}, type="alarm-opened"))
-    with pytest.raises(InvalidInput, match="the owner 'tocsin:silences' of schedule 's' is reserved"):
+    with pytest.raises(InvalidInput, match="the owner 'tocsin:silences' is reserved"):
         checked(ScheduleSpec("s", {}, owner="tocsin:silences"))
 
 
