@@ -204,15 +204,13 @@ create table tocsin.action_wait (
     attempt integer not null,
     condition text not null,
     after_seq bigint not null,
-    since_seq bigint not null default 0,
     is_new boolean not null default true,
     constraint action_wait_pkey PRIMARY KEY (action_id, step)
 );
 comment on table tocsin.action_wait is 'Steps that wait for an event. Written by workers; the record lane matches the condition.';
 comment on column tocsin.action_wait.condition is 'CEL expression that the event must fulfil.';
 comment on column tocsin.action_wait.after_seq is 'Newest seq when the step began. The record lane matches later events as it reads them.';
-comment on column tocsin.action_wait.since_seq is 'Seq of the event that started the run. Events after it count.';
-comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from since_seq to after_seq.';
+comment on column tocsin.action_wait.is_new is 'True until the record lane has matched the events from the one that started the run to after_seq.';
 
 create table tocsin.alarm (
     id uuid not null,
@@ -2209,7 +2207,7 @@ insert into public.tocsin_migration (number, name, checksum) values (12, '0012_f
 insert into public.tocsin_migration (number, name, checksum) values (13, '0013_alarm_identity', 'dc4414c5499085ad612ab11fe6e2d6d80c11f77efe712070daa8237d5598bf56');
 insert into public.tocsin_migration (number, name, checksum) values (14, '0014_notifications', '619900e2370ba6afb7703cce807315b1153d787cfabae75529de9e93b55aec15');
 insert into public.tocsin_migration (number, name, checksum) values (15, '0015_silences', 'bdf03ce8eb92daa2c2dca4105c07a972a7c63f9089c9286305d8beb1da4167fa');
-insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', 'b8881c5271c4d82df7e86e805ddf661935ff4b883b023bbb900a786d22efdf89');
+insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '0b15944af875b87bb69360a5baa3dc134c19a9d2d15b6abc70c45b9434a24a9f');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 

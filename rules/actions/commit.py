@@ -194,7 +194,6 @@ async def set_schedule_status(connection: Connection, run: ActionRun, status: st
 async def _put_event_waits(connection: Connection, run: ActionRun, awaited: Sequence[AwaitedEvent]) -> None:
     columns = {
         "id": run.id,
-        "since_seq": run.event_seq,
         "steps": [wait.step for wait in awaited],
         "attempts": [wait.attempt for wait in awaited],
         "conditions": [wait.condition for wait in awaited],

@@ -12,11 +12,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.channel_names import Channels
-from schemas.documents.strict_model import StrictModel, document_error
+from schemas.documents.strict_model import UNION_TAG, StrictModel, document_error
 from schemas.values.annotation import Description, RunbookUrl, Title
 from schemas.values.duration import Duration
 from schemas.values.key_pattern import KeyPattern
@@ -51,7 +51,11 @@ def _check_rule_severity(name: str) -> str:
 
 
 RuleSeverity = Annotated[str, Field(max_length=32), AfterValidator(pydantic_check(_check_rule_severity))]
-Thresholds = Threshold | Annotated[dict[Severity, Threshold], Field(min_length=1, max_length=16)]
+Levels = Annotated[dict[Severity, Threshold], Field(min_length=1, max_length=16)]
+Thresholds = Annotated[
+    Annotated[Threshold, Tag(f"{UNION_TAG}number")] | Annotated[Levels, Tag(f"{UNION_TAG}levels")],
+    Discriminator(lambda value: f"{UNION_TAG}{'levels' if isinstance(value, dict) else 'number'}"),
+]
 
 
 def _check_per(per: str | tuple[str, ...]) -> str | tuple[str, ...]:

@@ -11,6 +11,9 @@ DOCUMENT_ERROR = "document"
 """Type of the errors that `document_error` makes. Their message follows the name of the
 document."""
 
+UNION_TAG = "union:"
+"""Beginning of the tags of unions, which are no part of the path of an error."""
+
 
 class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

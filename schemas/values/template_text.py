@@ -40,7 +40,9 @@ TextTemplate = Annotated[str, TemplateMark("text"), Field(max_length=MAX_TEMPLAT
 HtmlTemplate = Annotated[str, TemplateMark("html"), Field(max_length=MAX_TEMPLATE_LENGTH)]
 SubjectTemplate = Annotated[str, TemplateMark("subject"), Field(min_length=1, max_length=255)]
 MessageTemplate = Annotated[
-    str, TemplateMark("text", MESSAGE_FIELDS, ("labels",)), Field(min_length=1, max_length=1_000)
+    str,
+    TemplateMark("text", MESSAGE_FIELDS, ("labels", PAYLOAD_FIELD)),
+    Field(min_length=1, max_length=1_000),
 ]
 JsonTemplate = Annotated[
     dict[str, JsonValue], TemplateMark("text"), AfterValidator(pydantic_check(_check_json))

@@ -4,7 +4,7 @@ update tocsin.channel_test
 set taken_at = tocsin.instant(), worker = %(worker)s
 where id = (
     select id from tocsin.channel_test
-    where taken_at is null and requested_at > tocsin.instant() - interval '1 minute'
+    where taken_at is null and requested_at > (select tocsin.instant()) - interval '1 minute'
     order by requested_at
     limit 1
     for update skip locked

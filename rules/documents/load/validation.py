@@ -16,7 +16,7 @@ from rules.documents.load.problems import RuleProblem
 from rules.documents.load.yaml_tree import Path, YamlNode
 from schemas.documents import DOCUMENT_KINDS
 from schemas.documents.rule_test import RuleTestDocument
-from schemas.documents.strict_model import DOCUMENT_ERROR
+from schemas.documents.strict_model import DOCUMENT_ERROR, UNION_TAG
 from schemas.error_text import choices_text, fault_text
 from tocsin.core.near_name import near_name
 
@@ -85,7 +85,7 @@ def _problems(
     file: str, kind: str, body: YamlNode, key: YamlNode, error: ValidationError
 ) -> Iterable[RuleProblem]:
     name: object = body.value.get("name") if isinstance(body.value, dict) else None
-    errors = error.errors(include_url=False)
+    errors = [_without_union_tags(details) for details in error.errors(include_url=False)]
     # A misspelt required key is one mistake, not an unknown key and a missing one.
     misspelt = {
         (*details["loc"][:-1], _intended_key(details, kind))
@@ -111,6 +111,11 @@ def _problems(
         else:
             node = body.at(path)
         yield RuleProblem(file, node.line + 1, node.column + 1, _message(details, kind, title(kind, name)))
+
+
+def _without_union_tags(details: ErrorDetails) -> ErrorDetails:
+    path = tuple(step for step in details["loc"] if not str(step).startswith(UNION_TAG))
+    return {**details, "loc": path}
 
 
 def _message(details: ErrorDetails, kind: str, where: str) -> str:

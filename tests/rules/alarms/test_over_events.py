@@ -216,6 +216,7 @@ async def test_each_event_of_one_commit_begins_its_own_alarm_even_if_an_apply_co
 
 async def test_an_apply_is_evaluated_with_the_rules_before_it(connection: Connection) -> None:
     over_applies = LINK.replace("link-*", "rules-*").replace("link-down", "rules-applied")
+    over_applies = over_applies.replace("link-up", "rules-suppressed")
     await put(connection, over_applies)
     work = EventAlarms()
     await process(connection, work)

@@ -222,4 +222,6 @@ def test_every_key_of_every_target_is_described_with_examples_that_are_valid() -
     for name, field in ChannelDocument.model_fields.items():
         for example in field.examples or []:
             target = {} if name in TARGET_KEYS else {"slack": {"url": url}}
+            if name == "fallback_after":
+                target["fallback"] = "mail"
             assert ChannelDocument.model_validate({"name": "a"} | target | {name: example})

@@ -83,16 +83,16 @@ def test_a_subject_that_cannot_be_published_is_rejected(subject: str, message: s
 
 
 class _Digest(BaseModel):
-    body: Annotated[str, TemplateMark("html", names=("alarms", "now"), with_parts=())] | None = None
+    body: Annotated[str, TemplateMark("html", names=("rows", "now"), with_parts=())] | None = None
     lines: tuple[TextTemplate, ...] = ()
 
 
 def test_the_mark_of_a_field_has_the_names_of_its_template() -> None:
-    digest = _Digest(body="{{ alarms }}{{ owner }}", lines=("{{ owner }}", "{{ alarms }}"))
+    digest = _Digest(body="{{ rows }}{{ owner }}", lines=("{{ owner }}", "{{ rows }}"))
     found = {
         path: [problem.message for problem in check_template(source, mark.names)]
         for path, mark, source in _templates(digest)
     }
-    assert found[("body",)] == ["unknown name 'owner', known are alarms, now"]
+    assert found[("body",)] == ["unknown name 'owner', known are rows, now"]
     assert found[("lines", 0)] == []
     assert found[("lines", 1)] == ["unknown name 'alarms', did you mean 'alarm'?"]
