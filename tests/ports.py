@@ -1,6 +1,8 @@
-"""Free TCP ports of this host."""
+"""TCP ports of this host."""
 
 from __future__ import annotations
+
+from urllib.parse import urlsplit
 
 from tocsin.embedded.nats import _free, _random_ports
 
@@ -18,3 +20,9 @@ def free_ports(count: int) -> list[int]:
         if len(found) == count:
             break
     return found
+
+
+def at_port(url: str, port: int) -> str:
+    """The address of a server with its credentials, reached through another port of this host."""
+    credentials, _, _ = urlsplit(url).netloc.rpartition("@")
+    return f"nats://{credentials}{'@' if credentials else ''}127.0.0.1:{port}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,9 +22,9 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
 
 _ACK_S = 5
-# A producer that sends only invalid messages must not fill the disk.
+# A producer that sends only invalid messages must not fill the disk. Not bounded by bytes: JetStream
+# reserves `max_bytes` of a stream, and a server without that much room would reject the stream.
 _MAX_LETTERS = 100_000
-_MAX_BYTES = 1_000_000_000
 
 
 def dead_stream_config(settings: Settings) -> StreamConfig:
@@ -35,15 +34,11 @@ def dead_stream_config(settings: Settings) -> StreamConfig:
         settings.stream_replicas,
         description="messages that tocsin rejected, with the reason",
         max_msgs=_MAX_LETTERS,
-        max_bytes=_MAX_BYTES,
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),
     )
 
 
 async def ensure_dead_letters(js: JetStreamContext, settings: Settings) -> None:
-    found = await find(js, settings.dead_stream)
-    if found is not None and found.config.max_bytes == -1:  # made before letters were bounded by bytes
-        await js.update_stream(replace(found.config, max_bytes=_MAX_BYTES))
     await ensure(js, dead_stream_config(settings))
 
 

@@ -9,6 +9,7 @@ import pytest
 from cdc.read_stream import read_messages
 from tests.cdc.published_records import append, live
 from tests.cutting_proxy import cutting_proxy
+from tests.ports import at_port
 from tests.wait import eventually
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection
@@ -29,7 +30,7 @@ async def test_messages_that_a_connection_lost_end_the_reading(
     async def read_all() -> None:
         async with (
             cutting_proxy(str(address.hostname), address.port or 4222) as proxy,
-            open_bus(settings.model_copy(update={"nats": f"nats://127.0.0.1:{proxy.port}"}), "test") as bus,
+            open_bus(settings.model_copy(update={"nats": at_port(settings.nats, proxy.port)}), "test") as bus,
         ):
             proxy.cut_after(60_000)
 

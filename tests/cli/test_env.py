@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -14,21 +15,20 @@ from tocsin.core.settings import Settings, unknown_variables
 
 
 @pytest.fixture
-def up(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def up(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     """The addresses of a `tocsin up` in TOCSIN_DATA, and none in the environment."""
     for name in ("TOCSIN_POSTGRES", "TOCSIN_NATS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TOCSIN_DATA", str(tmp_path))
     monkeypatch.setenv("TOCSIN_NAMESPACE", settings.namespace)
-    (tmp_path / "addresses.json").write_text(
-        json.dumps({"postgres": "host=/tmp/a b dbname=x", "nats": settings.nats}), encoding="utf-8"
-    )
-    return settings
+    with publish_addresses(tmp_path, f"postgresql:///x?host={tmp_path}&port=1", settings.nats):
+        yield settings
 
 
-def test_env_prints_lines_that_a_shell_evaluates(alone: CommandLine, up: Settings) -> None:
+def test_env_prints_lines_that_a_shell_evaluates(alone: CommandLine, up: Settings, tmp_path: Path) -> None:
+    postgres = quote(f"postgresql:///x?host={tmp_path}&port=1")
     assert alone("env").lines == [
-        "export TOCSIN_POSTGRES='host=/tmp/a b dbname=x'",
+        f"export TOCSIN_POSTGRES={postgres}",
         f"export TOCSIN_NATS={up.nats}",
         f"export TOCSIN_NAMESPACE={up.namespace}",
     ]

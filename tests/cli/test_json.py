@@ -52,6 +52,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "dead-letters retry": (("--all",), "postgres"),
     "ack": ((ID,), "postgres"),
     "snooze": ((ID, "1h"), "postgres"),
+    "resolve": ((ID,), "postgres"),
+    "notifications": ((), "postgres"),
+    "env": ((), None),
     "silence add": (("--where", "true", "--for", "1h", "--yes"), "postgres"),
     "silence list": ((), "postgres"),
     "silence expire": ((ID,), "postgres"),
@@ -195,7 +198,7 @@ def test_warnings_of_a_rule_test_go_to_stderr(alone: CommandLine, tmp_path: Path
     assert json.loads(line)["level"] == "warning"
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("next", "parse-time")])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("next", "parse-time", "env")])
 def test_every_command_configures_its_logs(tocsin: CommandLine, name: str) -> None:
     """Without a configuration structlog prints to stdout."""
     words = [*name.split(), *COMMANDS[name][0], "--json"]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.client.service import publish
 from tests.cutting_proxy import CuttingProxy, cutting_proxy
+from tests.ports import at_port
 from tests.wait import eventually
 from tocsin.client import Events, replay
 from tocsin.client._follow import follow
@@ -28,7 +29,7 @@ async def proxy(settings: Settings) -> AsyncIterator[CuttingProxy]:
 
 
 def through(proxy: CuttingProxy, settings: Settings) -> Settings:
-    return settings.model_copy(update={"nats": f"nats://127.0.0.1:{proxy.port}"})
+    return settings.model_copy(update={"nats": at_port(settings.nats, proxy.port)})
 
 
 async def until_sent(settings: Settings, count: int) -> None:

@@ -19,6 +19,7 @@ from timers.schedule_spec import ScheduleSpec
 from timers.schedules import list_schedules, pause_schedule
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
+from tocsin.core.instant import instant_text
 
 
 async def test_a_due_tick_becomes_one_scheduled_event(connection: Connection) -> None:
@@ -89,8 +90,8 @@ async def test_missed_occurrences_are_one_record_before_the_fire(connection: Con
     assert missed["payload"] == {
         "count": 4,
         "at_least": False,
-        "first": at(10).isoformat(),
-        "last": at(40).isoformat(),
+        "first": instant_text(at(10)),
+        "last": instant_text(at(40)),
         "reason": "a later one fired in their place",
     }
     assert missed["id"].hex == event_id_text(str(made.id), 1, "missed/2026-03-02T08:00:10Z")

@@ -13,6 +13,7 @@ from tests.records import events
 from timers.working_set import list_timers
 from tocsin.core.db import Connection
 from tocsin.core.errors import Deposed
+from tocsin.core.instant import instant_text
 
 
 @pytest.fixture
@@ -51,8 +52,8 @@ async def test_an_episode_begins_with_one_event_for_all_series_and_ends_with_one
     assert event["payload"] == {
         "timers": 4,
         "at_least": False,
-        "since": at(10).isoformat(),
-        "partitions": [{"lane": "data", "partition": 0, "timers": 4, "since": at(10).isoformat()}],
+        "since": instant_text(at(10)),
+        "partitions": [{"lane": "data", "partition": 0, "timers": 4, "since": instant_text(at(10))}],
     }
     await read_until(connection, at(20))
     for _ in range(2):

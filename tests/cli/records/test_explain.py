@@ -55,5 +55,6 @@ def test_a_wrong_question_is_one_line(tocsin: CommandLine) -> None:
         "tocsin: there is no schedule 'nope': `tocsin schedules` lists them\n"
     )
     assert tocsin("explain", "nope", "--at", "2026-03-02T08:00", exit_code=1).err == (
-        "tocsin: --at '2026-03-02T08:00' is not an instant: write it as 2026-03-07T00:00Z\n"
+        "tocsin: --at '2026-03-02T08:00' is not an instant: write it as 2026-03-07T00:00Z, "
+        "as a unix timestamp, or as 'tomorrow at 9am'\n"
     )

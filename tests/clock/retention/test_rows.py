@@ -28,7 +28,7 @@ from tests.clock.retention.old_rows import (
 from tests.records import events
 from tests.sql import all_rows, one_row
 from tocsin.core.db import Connection
-from tocsin.core.instant import MICROSECOND
+from tocsin.core.instant import MICROSECOND, instant_text
 from tocsin.core.settings import Settings
 
 
@@ -320,7 +320,7 @@ async def test_a_series_without_data_for_a_year_is_deleted_and_a_stale_one_leave
     assert [row["owner"] for row in left] == ["alarmed", "armed", "member", "unhandled", "younger"]
     (forgotten,) = [event for event in await events(connection) if event["type"] == "series-forgotten"]
     assert (forgotten["owner"], forgotten["origin"]) == ("watched", "derived")
-    assert forgotten["payload"] == {"count": 2, "keys": ["a", "b"], "last_arrival": year.isoformat()}
+    assert forgotten["payload"] == {"count": 2, "keys": ["a", "b"], "last_arrival": instant_text(year)}
     states = await all_rows(connection, "select event_rule, owner from tocsin.rule_state order by 1")
     assert [tuple(row.values()) for row in states] == [("held", "watched"), ("hot", "younger")]
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from nats.errors import Error as NatsError
@@ -38,7 +39,7 @@ from tests.faults.chaos.standby import Standby, replicates, require_standby
 from tests.faults.processes import TOCSIN, WITHIN_S, Processes, environment
 from tests.faults.workload import arm_one_shots, arm_pulses, pause_pulses
 from tests.nats_cluster import Node, nats_cluster
-from tests.ports import free_ports
+from tests.ports import at_port, free_ports
 from tests.rules.delivery.receivers import Receiver, receiver
 from tests.rules.lanes.lane_setup import jetstream
 from tests.sessions import open_sessions
@@ -211,13 +212,13 @@ class Installation:
             if server == "receiver":
                 return asyncio.open_connection("127.0.0.1", self.requests.port)
             if server == "nats":
-                host, _, port = self.nats.url.removeprefix("nats://").rpartition(":")
-                return asyncio.open_connection(host, int(port))
+                address = urlsplit(self.nats.url)
+                return asyncio.open_connection(address.hostname, address.port)
             postgres = self.postgres if server == "postgres" else self.standby
             if postgres is None:
                 raise ConnectionRefusedError
-            address: dict[str, Any] = conninfo_to_dict(postgres.url)
-            return asyncio.open_unix_connection(f"{address['host']}/.s.PGSQL.{address['port']}")
+            socket: dict[str, Any] = conninfo_to_dict(postgres.url)
+            return asyncio.open_unix_connection(f"{socket['host']}/.s.PGSQL.{socket['port']}")
 
         return dial
 
@@ -233,7 +234,7 @@ class Installation:
         return ",".join(node.url for node in self.nodes) or self.nats.url
 
     def _settings_of(self, part: str) -> Settings:
-        link = f"nats://127.0.0.1:{self.links[part, 'nats'].port}"
+        link = at_port(self.nats.url, self.links[part, "nats"].port)
         nats = self.nats_urls if self.layout.is_cluster else link
         return self.settings.model_copy(update={"postgres": self.postgres_url(part), "nats": nats})
 

@@ -221,7 +221,7 @@ def test_every_key_of_every_target_is_described_with_examples_that_are_valid() -
                 assert model.model_validate(keys | {field.alias or name: example})
     for name, field in ChannelDocument.model_fields.items():
         for example in field.examples or []:
-            target = {} if name in TARGET_KEYS else {"slack": {"url": url}}
+            target: dict[str, Any] = {} if name in TARGET_KEYS else {"slack": {"url": url}}
             if name == "fallback_after":
                 target["fallback"] = "mail"
             assert ChannelDocument.model_validate({"name": "a"} | target | {name: example})
