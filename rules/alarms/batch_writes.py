@@ -237,7 +237,8 @@ class AlarmBatch(Writes):
             self._touched_alarm(key, effect.alarm, correlation_id).alarm = effect.alarm
         elif isinstance(effect, DropPending):
             # An alarm that began in this batch is not stored yet, so there is nothing to delete.
-            if self._alarms.pop(effect.alarm_id, None) is None:
+            touched = self._alarms.pop(effect.alarm_id, None)
+            if touched is None or touched.is_stored:
                 self._dropped.append(effect.alarm_id)
         elif isinstance(effect, Open):
             touched = self._touched_alarm(key, effect.alarm, correlation_id)

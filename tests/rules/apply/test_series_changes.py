@@ -183,7 +183,7 @@ TEXTS = [
     watched("8s") + QUIET,
     watched("2s") + QUIET + "  for: 3s\n",
     watched("4s", extra="  on_stale: alarm\n") + OTHER,
-    QUIET + OTHER,
+    OTHER,
     watched("4s", key="dsp.a")
     + "---\nevent_rule:\n  name: quiet\n  datapoint: dsp.*\n  below: 1\n  no_data: alarm\n",
 ]
