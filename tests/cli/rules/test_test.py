@@ -48,11 +48,11 @@ def test_a_failure_shows_what_is_missing_and_what_happened(alone: CommandLine, t
 
 
 def test_operator_events_are_among_what_happened(alone: CommandLine, tests: Path) -> None:
-    snooze = "{at: 2m, snooze: hot, owner: x, for: 3m, by: ann}"
+    snooze = "{at: 3m, snooze: hot, owner: x, for: 3m, by: ann}"
     (tests / "t.yaml").write_text((TEST % "3m").replace("9x5}", f"9x5}}, {{event: trip}}, {snooze}"))
     lines = alone("test", str(tests / "t.yaml"), exit_code=1).lines
     shown = [line.split()[:3] for line in lines[lines.index("      what happened:") + 1 : -1]]
-    assert shown[1:] == [["2m", "event", "alarm-snoozed"], ["5m", "event", "alarm-snooze-ended"]]
+    assert shown[1:] == [["3m", "event", "alarm-snoozed"], ["6m", "event", "alarm-snooze-ended"]]
 
 
 def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None:

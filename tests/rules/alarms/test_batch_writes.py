@@ -102,6 +102,15 @@ async def test_the_clock_leaves_a_state_as_the_engine_would(connection: Connecti
         assert after.phase == ("open" if seconds == 1 else "ok")
 
 
+async def test_a_stored_pending_alarm_that_a_batch_changes_and_drops_is_deleted(
+    connection: Connection,
+) -> None:
+    await write_batch(connection, RULES, [arrival(1, 71.2)])
+    await write_batch(connection, RULES, [arrival(2, 80.0), arrival(3, 60), arrival(4, 90.0)])
+    (row,) = await alarms(connection)
+    assert (row["state"], row["since"]) == ("pending", at(4))
+
+
 async def test_an_alarm_that_clears_before_its_for_leaves_no_trace(connection: Connection) -> None:
     await write_batch(connection, RULES, [arrival(1, 71.2)])
     await write_batch(connection, RULES, [arrival(2, 60)])
