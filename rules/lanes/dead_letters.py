@@ -23,7 +23,7 @@ from tocsin.core.streams import ensure, find, stream_config
 
 _ACK_S = 5
 # A producer that sends only invalid messages must not fill the disk. Not bounded by bytes: JetStream
-# reserves `max_bytes` of a stream, and a server without that much room would reject the stream.
+# reserves `max_bytes` of a stream, and a server with less free space would reject the stream.
 _MAX_LETTERS = 100_000
 
 

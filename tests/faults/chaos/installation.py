@@ -212,8 +212,7 @@ class Installation:
             if server == "receiver":
                 return asyncio.open_connection("127.0.0.1", self.requests.port)
             if server == "nats":
-                address = urlsplit(self.nats.url)
-                return asyncio.open_connection(address.hostname, address.port)
+                return asyncio.open_connection("127.0.0.1", urlsplit(self.nats.url).port)
             postgres = self.postgres if server == "postgres" else self.standby
             if postgres is None:
                 raise ConnectionRefusedError
@@ -234,8 +233,8 @@ class Installation:
         return ",".join(node.url for node in self.nodes) or self.nats.url
 
     def _settings_of(self, part: str) -> Settings:
-        link = at_port(self.nats.url, self.links[part, "nats"].port)
-        nats = self.nats_urls if self.layout.is_cluster else link
+        link = self.links[part, "nats"].port
+        nats = self.nats_urls if self.layout.is_cluster else at_port(self.nats.url, link)
         return self.settings.model_copy(update={"postgres": self.postgres_url(part), "nats": nats})
 
     def environment(self, name: str, port: int) -> dict[str, str]:
