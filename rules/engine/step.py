@@ -346,8 +346,11 @@ def _continue(
         return transition(rule, state, others, evaluated)
     if is_firing:
         firing_again = firing._replace(clear_due_at=None)
+        if rule.levels:
+            severity = rule.severity_of(evaluated.value)
+            firing_again = firing_again._replace(value=evaluated.value, severity=severity)
         return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
-    if state.phase == "pending" or firing.due_at > evaluated.at:
+    if not clear_for or state.phase == "pending" or firing.due_at > evaluated.at:
         others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
         return transition(rule, state, others, evaluated)
     cleared = firing._replace(clear_due_at=evaluated.at + clear_for)

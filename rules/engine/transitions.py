@@ -263,10 +263,13 @@ def _changed(
     series, severity = tuple(sorted(members)), max(firing.severity for firing in members.values())
     firing_members = {key: firing for key, firing in members.items() if firing.clear_due_at is None}
     lead = alarm.lead
-    if lead not in firing_members:
-        lead = min(firing_members, key=lambda key: (firing_members[key].since, key))
+    top = max(firing.severity for firing in firing_members.values())
+    is_outranked = lead in firing_members and firing_members[lead].severity < top
+    if is_outranked or lead not in firing_members:
+        ranked = [(firing.since, key) for key, firing in firing_members.items() if firing.severity == top]
+        lead = min(ranked)[1]
     cause = firing_members[lead].cause
-    if (series, severity, cause) == (alarm.series, alarm.severity, alarm.cause):
+    if not is_outranked and (series, severity, cause) == (alarm.series, alarm.severity, alarm.cause):
         return state, ()
     described, failed = _described(rule, alarm, lead, firing_members[lead], series, severity)
     number = alarm.changes + 1
