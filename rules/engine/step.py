@@ -255,8 +255,9 @@ def _count_event(
     activation = rule.activation_of_event(event)
     assert rule.count is not None
     if firing is not None and rule.clear is not None and rule.clear.matches(activation):
-        state = state._replace(tracks={})
-        return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
+        # It does not wait for the events to become too old.
+        counting = firing._replace(clear_due_at=None)
+        return _continue(rule, state._replace(tracks={}), counting, False, rule.keep_firing_for, evaluated)
     if rule.fire.evaluate(activation) is not True:
         return state, ()
     before = state.tracks.get(_EVENTS_KEY)
