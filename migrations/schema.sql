@@ -120,8 +120,10 @@ create table tocsin.action (
     failing_since timestamp with time zone,
     ends_with text[] not null default '{resolved,acknowledged}'::text[],
     ending text,
+    priority text default NULLIF((document ->> 'priority'::text), 'normal'::text),
     constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
+    constraint action_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
 CREATE INDEX action_active ON tocsin.action USING btree (action_rule, group_key) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
@@ -149,6 +151,7 @@ comment on column tocsin.action.held_by is 'What holds a step of the run: snooze
 comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
 comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
 comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
+comment on column tocsin.action.priority is 'Priority of its steps, from the document; null: normal. Workers perform high before normal, and normal before low.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -183,9 +186,11 @@ create table tocsin.action_step (
     correlation_id uuid not null,
     source_event_id uuid,
     result jsonb not null default '{}'::jsonb,
+    priority text,
     constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
     constraint action_step_owner_check CHECK ((length(owner) <= 128)),
     constraint action_step_pkey PRIMARY KEY (seq),
+    constraint action_step_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376)),
     constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (seq);
@@ -196,6 +201,7 @@ comment on column tocsin.action_step.name is 'Name of the action.';
 comment on column tocsin.action_step.step is 'Number of the step in the runbook, from 0.';
 comment on column tocsin.action_step.attempt is 'Number of the attempt, from 1.';
 comment on column tocsin.action_step.source_event_id is 'Event that started the run.';
+comment on column tocsin.action_step.priority is 'Priority of the run, null: normal. A due step with a priority has a subject of its own, which workers read apart from the others.';
 revoke all on table tocsin.action_step from public;
 
 create table tocsin.action_wait (
@@ -1048,9 +1054,10 @@ begin
     end if;
     if cardinality(steps) > 0 then
         insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
-                                        correlation_id, source_event_id, result)
+                                        correlation_id, source_event_id, result, priority)
         select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
-               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
+               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}'),
+               (select a.priority from tocsin.action a where a.id = s.action_id)
         from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
                                                  source_event_id, result, position);
     end if;
@@ -2210,5 +2217,6 @@ insert into public.tocsin_migration (number, name, checksum) values (15, '0015_s
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '0b15944af875b87bb69360a5baa3dc134c19a9d2d15b6abc70c45b9434a24a9f');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
+insert into public.tocsin_migration (number, name, checksum) values (19, '0019_priorities', 'cd99cbea32a51135a133e821c404e3c171f7431e4c08dde3d53b9d1c86d17c0c');
 
 select tocsin.extend_log();
