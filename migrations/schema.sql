@@ -120,7 +120,7 @@ create table tocsin.action (
     failing_since timestamp with time zone,
     ends_with text[] not null default '{resolved,acknowledged}'::text[],
     ending text,
-    priority text default NULLIF((document ->> 'priority'::text), 'normal'::text),
+    priority text,
     constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
     constraint action_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
@@ -2217,6 +2217,6 @@ insert into public.tocsin_migration (number, name, checksum) values (15, '0015_s
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '0b15944af875b87bb69360a5baa3dc134c19a9d2d15b6abc70c45b9434a24a9f');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
-insert into public.tocsin_migration (number, name, checksum) values (19, '0019_priorities', 'cd99cbea32a51135a133e821c404e3c171f7431e4c08dde3d53b9d1c86d17c0c');
+insert into public.tocsin_migration (number, name, checksum) values (19, '0019_priorities', '15121d5f315202df00848aea4deac7dfdb60a8cc3197430ec7583183fb363030');
 
 select tocsin.extend_log();

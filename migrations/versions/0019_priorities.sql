@@ -1,8 +1,7 @@
 -- Priorities of runs: workers that have more due steps than they can perform take the urgent ones first.
 
 alter table tocsin.action
-    add column priority text generated always as (nullif(document ->> 'priority', 'normal')) stored
-        check (priority in ('high', 'low'));
+    add column priority text check (priority in ('high', 'low'));
 comment on column tocsin.action.priority is
     'Priority of its steps, from the document; null: normal. Workers perform high before normal, and normal '
     'before low.';
