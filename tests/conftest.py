@@ -21,6 +21,7 @@ import hypothesis
 import psycopg
 import pytest
 
+from migrations.movable_time import let_sessions_set_time
 from migrations.runner import migrate
 from tests.databases import clone_template, drop_database, make_template
 from tests.sessions import connection, sessions, watch
@@ -71,6 +72,7 @@ def template(servers: Servers) -> str:
         settings = Settings(postgres=with_database(servers.postgres_url, "tocsin_template"), lease_ttl_s=60.0)
         connection = await connect(settings, "template")
         await migrate(connection)
+        await let_sessions_set_time(connection)
         await connection.close()
 
     asyncio.run(apply())
