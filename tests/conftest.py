@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,10 @@ from tocsin.embedded import Servers, embedded_servers
 
 __all__ = ["connection", "sessions", "watch"]
 _numbers = itertools.count(1)
+
+# A shell starts its background jobs with SIGINT ignored, and children would inherit that: the tests of
+# Ctrl-C need the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
     "tests",
