@@ -1427,6 +1427,8 @@ begin
     execute format('create policy readable on tocsin.%I for select using (true)', log_table);
     execute format(
         'create trigger guard before insert or update or delete or truncate on tocsin.%I for each statement '
+        'when (current_setting(''is_superuser'') = ''off'' '
+        '      and (current_user = session_user or current_setting(''role'') <> ''none'')) '
         'execute function tocsin.refuse_direct_write()',
         log_table);
 end
@@ -1765,7 +1767,6 @@ begin
             select from regexp_matches(stack, '\nPL/pgSQL function (?:tocsin\.)?([a-z_]+)\(', 'g') as caller (names)
             join pg_proc p on p.proname = caller.names[1]
             where p.pronamespace = 'tocsin'::regnamespace and p.prosecdef)
-        or (select r.rolsuper from pg_roles r where r.rolname = current_user)
     then
         return null;
     end if;
@@ -1773,7 +1774,7 @@ begin
         using errcode = 'insufficient_privilege';
 end
 $function$;
-comment on function tocsin.refuse_direct_write() is 'Trigger function of the guarded tables: rejects statements of everyone but a superuser and the SECURITY DEFINER functions of Tocsin, which it recognises in the call stack.';
+comment on function tocsin.refuse_direct_write() is 'Trigger function of the guarded tables: rejects every statement but those of the SECURITY DEFINER functions of Tocsin, which it recognises in the call stack. Not called for a superuser.';
 revoke all on function tocsin.refuse_direct_write() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_reserved_type()
@@ -2353,27 +2354,27 @@ comment on view tocsin.held_timer is 'Timers that are due but held, because the 
 
 alter table tocsin.action_step enable row level security;
 create policy readable on tocsin.action_step as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.datapoint_calculated enable row level security;
 create policy readable on tocsin.datapoint_calculated as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.event enable row level security;
 create policy readable on tocsin.event as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_commit enable row level security;
 create policy readable on tocsin.log_commit as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_gap enable row level security;
 create policy readable on tocsin.log_gap as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_head enable row level security;
 create policy readable on tocsin.log_head as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 CREATE TRIGGER schedule_type_is_free BEFORE INSERT OR UPDATE OF type ON tocsin.schedule FOR EACH ROW WHEN (((new.type <> 'schedule-fired'::text) AND (NOT ((new.owner = 'tocsin:silences'::text) AND (new.type = 'silence-ended'::text))) AND tocsin.is_reserved_type(new.type))) EXECUTE FUNCTION tocsin.refuse_reserved_type();
 
@@ -2395,6 +2396,6 @@ insert into public.tocsin_migration (number, name, checksum) values (15, '0015_s
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '0b15944af875b87bb69360a5baa3dc134c19a9d2d15b6abc70c45b9434a24a9f');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
-insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', 'cd7d8b9e83bf7c1636bc7046d3644ac10cb79d94ed408c9288322843926e103a');
+insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
 
 select tocsin.extend_log();

@@ -90,6 +90,23 @@ async def test_no_search_path_opens_the_guard_of_the_log_for_its_owner(owned: Se
     await owner.close()
 
 
+async def test_a_member_of_the_owner_writes_the_log_by_append_alone_after_set_role(owned: Settings) -> None:
+    superuser = await as_role(owned, "postgres")
+    await superuser.execute(f"grant {OWNER} to {STRANGER}".encode())
+    member = await as_role(owned, STRANGER)
+    try:
+        await member.execute(f"set role {OWNER}".encode())
+        assert await append(member, 1) == 1
+        with pytest.raises(
+            psycopg.errors.InsufficientPrivilege, match="written by functions of tocsin alone"
+        ):
+            await member.execute("delete from tocsin.event")
+    finally:
+        await superuser.execute(f"revoke {OWNER} from {STRANGER}".encode())
+        await member.close()
+        await superuser.close()
+
+
 async def test_no_session_sets_the_time_of_a_database_that_is_not_for_tests(owned: Settings) -> None:
     owner = await as_role(owned, OWNER)
     await owner.execute("set tocsin.now = '2020-01-01'")
