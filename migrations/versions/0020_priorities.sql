@@ -12,7 +12,7 @@ comment on column tocsin.action_step.priority is
     'Priority of the run, null: normal. A due step with a priority has a subject of its own, which workers '
     'read apart from the others.';
 
--- As in 0009, with the priority of each step, which is that of its run.
+-- As before, with the priority of each step, which is that of its run.
 create or replace function tocsin.append(events tocsin.event_input[] DEFAULT '{}'::tocsin.event_input[], steps tocsin.step_input[] DEFAULT '{}'::tocsin.step_input[], expected_epoch bigint DEFAULT NULL::bigint, calculated tocsin.calculated_input[] DEFAULT '{}'::tocsin.calculated_input[], observations tocsin.member_observation_input[] DEFAULT NULL::tocsin.member_observation_input[])
  RETURNS bigint
  LANGUAGE plpgsql
@@ -30,7 +30,7 @@ begin
         raise exception 'the record log is appended to in read committed transactions, not in %',
             current_setting('transaction_isolation') using errcode = 'TS003';
     end if;
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     -- A new statement, so a new snapshot: it sees what the previous holder of the lock committed.
     select h.epoch, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
         into current_epoch, head from tocsin.log_head h;
