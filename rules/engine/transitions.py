@@ -267,7 +267,9 @@ def _changed(
     alarm = state.alarm
     assert alarm is not None
     series, severity = tuple(sorted(members)), max(firing.severity for firing in members.values())
-    firing_members = {key: firing for key, firing in members.items() if firing.clear_due_at is None} or members
+    firing_members = {
+        key: firing for key, firing in members.items() if firing.clear_due_at is None
+    } or members
     lead = alarm.lead
     top = max(firing.severity for firing in firing_members.values())
     is_outranked = lead in firing_members and firing_members[lead].severity < top

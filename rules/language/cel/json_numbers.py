@@ -41,7 +41,9 @@ def number_errors(text: str, tree: Tree) -> Iterator[ExpressionError]:
             message = "'%' needs whole numbers, and an untyped number is a double, write int(...) around it"
         elif untyped and whole:
             hint = _double_hint(whole[0])
-            message = f"'{operator}' cannot be applied to an untyped number, which is a double, and int, {hint}"
+            message = (
+                f"'{operator}' cannot be applied to an untyped number, which is a double, and int, {hint}"
+            )
         else:
             continue
         yield error_at(text, tree.offsets.get(node.id, 0), message)

@@ -78,7 +78,11 @@ class TestPer:
         scenario = Scenario(PER_INTERFACE).emit("link-down", payload=ETH0).at("1m")
         scenario.emit("link-down", payload=ETH1).at("2m").emit("link-up", payload=ETH0)
         assert scenario.log == ["0s opened link", "1m opened link", "2m resolved link"]
-        assert [effect.alarm.instance for effect in scenario.transitions()] == ['["eth0"]', '["eth1"]', '["eth0"]']
+        assert [effect.alarm.instance for effect in scenario.transitions()] == [
+            '["eth0"]',
+            '["eth1"]',
+            '["eth0"]',
+        ]
         assert list(scenario.alarms.values()) == ["resolved", "open"]
 
     def test_the_message_and_the_payload_name_what_the_event_said(self) -> None:

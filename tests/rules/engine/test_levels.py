@@ -59,7 +59,11 @@ def test_a_change_names_the_level_the_value_and_the_severity_before() -> None:
     assert isinstance(changed, Changed)
     assert (opened.payload["threshold"], changed.payload["threshold"]) == ("above 80", "above 95")
     assert changed.payload["previous_severity"] == level("warning")
-    assert (changed.payload["value"], changed.payload["first_value"], changed.payload["change"]) == (96, 85, 1)
+    assert (changed.payload["value"], changed.payload["first_value"], changed.payload["change"]) == (
+        96,
+        85,
+        1,
+    )
     assert changed.payload["since"] == opened.payload["since"]
     assert (changed.payload["joined"], changed.payload["left"]) == ([], [])
     assert changed.payload["message"] == f"{KEY} of plant-7 is above 95 (96)"
@@ -80,7 +84,10 @@ class TestFor:
 
     def test_a_level_of_an_open_alarm_changes_at_once(self) -> None:
         scenario = Scenario(rule(LEVELS, "for: 5m")).send(85).at("10m").send(96).at("10m").send(85)
-        assert levels(scenario)[1:] == [("10m changed dsp-hot", "critical"), ("10m changed dsp-hot", "warning")]
+        assert levels(scenario)[1:] == [
+            ("10m changed dsp-hot", "critical"),
+            ("10m changed dsp-hot", "warning"),
+        ]
 
 
 class TestClear:

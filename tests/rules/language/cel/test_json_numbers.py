@@ -71,4 +71,8 @@ def test_texts_booleans_and_null_stay_as_they_are() -> None:
     values = {"a": True, "b": "1", "c": None, "d": [False, 2, {"e": 3}]}
     converted = as_doubles(values)
     assert converted == values
-    assert [type(converted["a"]), type(converted["d"][1]), type(converted["d"][2]["e"])] == [bool, float, float]
+    assert [type(converted["a"]), type(converted["d"][1]), type(converted["d"][2]["e"])] == [
+        bool,
+        float,
+        float,
+    ]

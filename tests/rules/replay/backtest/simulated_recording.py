@@ -39,7 +39,7 @@ event_rule: {name: quiet, datapoint: dsp.*, absent: true}
 ---
 event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2110ms}
 ---
-event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on == true, count: 2, over: 9090ms, notify: [ops]}
+event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on == true, count: 2, over: 9090ms}
 ---
 event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, per: owner, notify: [ops]}
 ---

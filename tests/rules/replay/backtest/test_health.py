@@ -219,9 +219,7 @@ async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its
 def test_a_system_comes_after_those_whose_names_its_members_have() -> None:
     def members(**owners: str) -> Members:
         return Members(
-            SystemDocument.model_validate(
-                {"name": name, "members": [{"owner": owner, "key": "dsp.a"}]}
-            )
+            SystemDocument.model_validate({"name": name, "members": [{"owner": owner, "key": "dsp.a"}]})
             for name, owner in owners.items()
         )
 
