@@ -41,7 +41,7 @@ event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2110ms}
 ---
 event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on == true, count: 2, over: 9090ms}
 ---
-event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, per: owner, notify: [ops]}
+event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, notify: [ops], per: owner}
 ---
 event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12s, reduce: avg, min_count: 2}}
 ---
