@@ -55,9 +55,8 @@ def find_licence(package: str) -> str:
     if "License-Expression" in fields:
         return fields["License-Expression"]
     # Some packages have the whole text in this field.
-    first_line = next(
-        iter((fields["License"] if "License" in fields else "").strip().splitlines()), ""
-    ).strip()
+    lines = "".join(fields.get_all("License") or ()).strip().splitlines()
+    first_line = lines[0].strip() if lines else ""
     if first_line and len(first_line) <= _LONGEST_NAME:
         return _SPDX.get(first_line, first_line)
     classifiers = [
