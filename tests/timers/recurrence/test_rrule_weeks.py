@@ -103,7 +103,9 @@ def matches(day: date, days: list[tuple[int, int]], *, in_year: bool) -> bool:
     return any(day.weekday() == weekday and turn in (0, from_start, from_end) for turn, weekday in days)
 
 
-def brute_force(freq: str, interval: int, days: list[tuple[int, int]], months: list[int], position: int) -> list[date]:
+def brute_force(
+    freq: str, interval: int, days: list[tuple[int, int]], months: list[int], position: int
+) -> list[date]:
     """Every day from 2020 to 2026 that matches, by looking at each of them."""
     periods: dict[tuple[int, int], list[date]] = {}
     day = date(2020, 1, 1)
