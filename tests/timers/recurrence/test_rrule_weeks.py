@@ -167,5 +167,5 @@ def test_an_impossible_mixture_is_rejected_in_bounded_work() -> None:
 
 
 def test_a_yearly_day_of_the_month_without_a_month_is_rejected_with_the_choices() -> None:
-    with pytest.raises(InvalidInput, match="FREQ=MONTHLY;BYMONTHDAY=31.*BYMONTH"):
+    with pytest.raises(InvalidInput, match=r"FREQ=MONTHLY;BYMONTHDAY=31.*BYMONTH"):
         parse_rule("FREQ=YEARLY;BYMONTHDAY=31")
