@@ -365,7 +365,7 @@ async def test_openmetrics_is_served_when_asked_for_and_equals_the_text_format(s
         status, body = await raw(port, request)
         plain = await scrape(port)
     assert status == 200
-    families = list(openmetrics_parser.text_string_to_metric_families(body))
+    families = list(openmetrics_parser.text_string_to_metric_families(body))  # type: ignore[no-untyped-call]
     samples = {
         (each.name, tuple(sorted(each.labels.items()))) for family in families for each in family.samples
     }

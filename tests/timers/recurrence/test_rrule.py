@@ -8,7 +8,8 @@ import pytest
 from dateutil.rrule import rrulestr
 
 from timers.recurrence import parse, parse_spec
-from timers.recurrence.rrule_days import BudgetSpent, walls
+from timers.recurrence.rrule_days import walls
+from timers.recurrence.rrule_periods import BudgetSpent
 from timers.recurrence.rrule_text import parse_rule
 from tocsin.core.errors import InvalidInput
 

@@ -9,7 +9,8 @@ from itertools import islice
 import pytest
 
 from timers.recurrence import parse
-from timers.recurrence.rrule_days import BudgetSpent, walls
+from timers.recurrence.rrule_days import walls
+from timers.recurrence.rrule_periods import BudgetSpent
 from timers.recurrence.rrule_text import WEEKDAYS, parse_rule
 from tocsin.core.errors import InvalidInput
 
