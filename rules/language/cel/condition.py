@@ -25,6 +25,7 @@ from rules.language.cel import analysis
 from rules.language.cel.checked_ast import Tree, decode
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
+from rules.language.cel.failures import FailedCondition, note_failure
 from rules.language.cel.hints import explain
 from rules.language.cel.json_numbers import number_errors
 from rules.language.cel.literals import literal_problem
@@ -88,8 +89,9 @@ class Condition:
     def _count_error(self, error: str) -> None:
         self.error_count += 1
         self.last_error = error
+        hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
+        note_failure(FailedCondition(self.rule, self.text, error, hint))
         if self.error_count == 1:
-            hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
             _log.warning("condition failed", rule=self.rule, when=self.text, error=error, hint=hint)
 
     def __repr__(self) -> str:
