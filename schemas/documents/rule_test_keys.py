@@ -6,7 +6,7 @@ INPUTS = (
 )
 EXPECTATIONS = (
     *("opened", "changed", "resolved", "sent", "event", "stale"),
-    *("fresh", "rejected", "health", "run"),
+    *("fresh", "rejected", "health", "run", "calculated"),
 )
 KEYS_OF_INPUTS = {
     "values": ("series",),

@@ -1,0 +1,32 @@
+-- Calculated series: results of calc_rules are calculated datapoints, and the position up to which
+-- their windows were calculated.
+
+alter table tocsin.datapoint_calculated drop constraint datapoint_calculated_kind_check;
+alter table tocsin.datapoint_calculated
+    add constraint datapoint_calculated_kind_check check (kind in ('stale', 'fresh', 'health', 'calc'));
+comment on table tocsin.datapoint_calculated is
+    'Datapoints that Tocsin derives: a series became stale or fresh, the health of a system '
+    'changed, or a calc_rule gave a value. Written by tocsin.append for the clock (stale) and the '
+    'workers.';
+comment on column tocsin.datapoint_calculated.kind is
+    'Kind of calculated datapoint: stale, fresh, health or calc.';
+-- calc_rules read the results of others.
+create index datapoint_calculated_result
+    on tocsin.datapoint_calculated (split_part(key, '{', 1), ts) where kind = 'calc';
+-- calc_rules read the series of a key, with and without dimensions.
+create index current_value_base_key on tocsin.current_value (split_part(key, '{', 1));
+
+create table tocsin.calc_position (
+    only_row boolean primary key default true check (only_row),
+    until timestamptz not null,
+    rules_seq bigint not null,
+    rules_begin timestamptz not null
+) with (fillfactor = 50);
+comment on table tocsin.calc_position is
+    'How far the windows of calc_rules were calculated: one row, from the first window on. Written '
+    'by the worker that calculates, in the transaction of the results.';
+comment on column tocsin.calc_position.until is 'End of the last window that was calculated.';
+comment on column tocsin.calc_position.rules_seq is
+    'Seq of the rules-applied event of the apply whose documents calculated it.';
+comment on column tocsin.calc_position.rules_begin is
+    'Instant from which these documents calculate windows.';
