@@ -1,2 +1,2 @@
--- The lock for calculating windows, if it is free: another worker that holds it calculates instead.
-select pg_try_advisory_xact_lock(hashtext('tocsin.calc'))
+-- The lock for calculating windows until the end of the transaction. False: another worker calculates.
+select tocsin.try_lock_calculation()

@@ -1,6 +1,26 @@
 -- Calculated series: results of calc_rules are calculated datapoints, and the position up to which
 -- their windows were calculated.
 
+create table tocsin.lock_calculation ();
+revoke all on tocsin.lock_calculation from public;
+comment on table tocsin.lock_calculation is
+    'Lock for calculating windows, without rows. See tocsin.try_lock_calculation().';
+
+create function tocsin.try_lock_calculation() returns boolean
+language plpgsql volatile security definer
+set search_path = tocsin, pg_temp
+as $$
+begin
+    lock table tocsin.lock_calculation in share row exclusive mode nowait;
+    return true;
+exception
+    when lock_not_available then
+        return false;
+end
+$$;
+comment on function tocsin.try_lock_calculation is
+    'Takes the lock for calculating windows until the transaction ends. False if another session has it.';
+
 alter table tocsin.datapoint_calculated drop constraint datapoint_calculated_kind_check;
 alter table tocsin.datapoint_calculated
     add constraint datapoint_calculated_kind_check check (kind in ('stale', 'fresh', 'health', 'calc'));
