@@ -292,14 +292,14 @@ comment on column tocsin.audit.new is 'Object after the change; null if it is go
 
 create table tocsin.calc_position (
     only_row boolean not null default true,
-    until timestamp with time zone not null,
-    rules_seq bigint not null,
-    rules_begin timestamp with time zone not null,
+    until timestamp with time zone,
+    rules_seq bigint,
+    rules_begin timestamp with time zone,
     constraint calc_position_only_row_check CHECK (only_row),
     constraint calc_position_pkey PRIMARY KEY (only_row)
 ) with (fillfactor=50);
-comment on table tocsin.calc_position is 'How far the windows of calc_rules were calculated: one row, from the first window on. Written by the worker that calculates, in the transaction of the results.';
-comment on column tocsin.calc_position.until is 'End of the last window that was calculated.';
+comment on table tocsin.calc_position is 'How far the windows of calc_rules were calculated: one row. Written by the worker that calculates, in the transaction of the results.';
+comment on column tocsin.calc_position.until is 'End of the last window that was calculated; null before the first.';
 comment on column tocsin.calc_position.rules_seq is 'Seq of the rules-applied event of the apply whose documents calculated it.';
 comment on column tocsin.calc_position.rules_begin is 'Instant from which these documents calculate windows.';
 insert into tocsin.calc_position default values;
@@ -2335,6 +2335,7 @@ exception
 end
 $function$;
 comment on function tocsin.try_lock_calculation() is 'Takes the lock for calculating windows until the transaction ends. False if another session has it.';
+revoke all on function tocsin.try_lock_calculation() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.try_lock_health()
  RETURNS boolean
@@ -2441,6 +2442,6 @@ insert into public.tocsin_migration (number, name, checksum) values (17, '0017_r
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
-insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'e7889847894cc9b89211bd24c5e82f3dd17d45a31222aa9daab98b67961ea53c');
+insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', '7eefaee71e70b77dfa7a6d93acc981e273d88ce79cf08d6f3230fe1a8e5201d9');
 
 select tocsin.extend_log();

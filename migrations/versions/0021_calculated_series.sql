@@ -20,6 +20,7 @@ end
 $$;
 comment on function tocsin.try_lock_calculation is
     'Takes the lock for calculating windows until the transaction ends. False if another session has it.';
+revoke all on function tocsin.try_lock_calculation() from public;
 
 alter table tocsin.datapoint_calculated drop constraint datapoint_calculated_kind_check;
 alter table tocsin.datapoint_calculated
@@ -38,14 +39,15 @@ create index current_value_base_key on tocsin.current_value (split_part(key, '{'
 
 create table tocsin.calc_position (
     only_row boolean primary key default true check (only_row),
-    until timestamptz not null,
-    rules_seq bigint not null,
-    rules_begin timestamptz not null
+    until timestamptz,
+    rules_seq bigint,
+    rules_begin timestamptz
 ) with (fillfactor = 50);
+insert into tocsin.calc_position default values;
 comment on table tocsin.calc_position is
-    'How far the windows of calc_rules were calculated: one row, from the first window on. Written '
-    'by the worker that calculates, in the transaction of the results.';
-comment on column tocsin.calc_position.until is 'End of the last window that was calculated.';
+    'How far the windows of calc_rules were calculated: one row. Written by the worker that '
+    'calculates, in the transaction of the results.';
+comment on column tocsin.calc_position.until is 'End of the last window that was calculated; null before the first.';
 comment on column tocsin.calc_position.rules_seq is
     'Seq of the rules-applied event of the apply whose documents calculated it.';
 comment on column tocsin.calc_position.rules_begin is

@@ -27,7 +27,7 @@ from rules.calc.memory import CalcMemory, InputGroups, add_series
 from rules.calc.points import read_points, read_results
 from rules.calc.rule import CalcPoint, CompiledInput, InputRange
 from rules.calc.rule_set import calc_rule_book
-from rules.calc.window import ApplyBegin, CalcPeriod, Window, period_begins, windows
+from rules.calc.window import ApplyBegin, CalcPeriod, CalcWindow, period_begins, windows
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.metrics import CALC_DROPPED, CALC_FAILED, CALC_LATE, CALC_RESULTS
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, open_service_session, retrying
@@ -146,7 +146,7 @@ class CalcEvaluator:
         return [CalcPeriod(seq, begin, self._book.at(seq + 1)) for seq, begin in begins]
 
     async def _commit(
-        self, connection: Connection, before: _Position, last: Window, points: Sequence[CalcPoint]
+        self, connection: Connection, before: _Position, last: CalcWindow, points: Sequence[CalcPoint]
     ) -> None:
         moved = await fetch_one(
             connection,
@@ -164,7 +164,7 @@ class CalcEvaluator:
 
 
 async def _calculate_window(
-    connection: Connection, window: Window, pending: Sequence[CalcPoint], gaps: GapIndex, counts: _Counts
+    connection: Connection, window: CalcWindow, pending: Sequence[CalcPoint], gaps: GapIndex, counts: _Counts
 ) -> list[CalcPoint]:
     """The results of a window. `pending` are results that are not stored yet."""
     collected = {rule.name: {name: InputGroups() for name in rule.inputs} for rule in window.rules}
@@ -185,7 +185,7 @@ async def _calculate_window(
 
 async def _collect(
     connection: Connection,
-    window: Window,
+    window: CalcWindow,
     collected: dict[str, dict[str, InputGroups]],
     counts: _Counts,
 ) -> None:
@@ -204,7 +204,7 @@ async def _collect(
                     add_series(collected[rule.name][given.name], given, owner, key, found, window.end)
 
 
-async def _read_results(connection: Connection, window: Window) -> CalcMemory:
+async def _read_results(connection: Connection, window: CalcWindow) -> CalcMemory:
     """The stored results that the rules of a window read."""
     inputs = [given for rule in window.rules for given in rule.inputs.values() if given.is_calculated]
     memory = CalcMemory()
@@ -214,7 +214,7 @@ async def _read_results(connection: Connection, window: Window) -> CalcMemory:
     return memory
 
 
-async def _read_gaps(connection: Connection, chunk: Sequence[Window]) -> GapIndex:
+async def _read_gaps(connection: Connection, chunk: Sequence[CalcWindow]) -> GapIndex:
     """The gaps that can reach into a range of these windows."""
     begin = min(window.end - window.period.rules.span for window in chunk)
     rows = await fetch_all(connection, "rules.calc/list_gaps", {"after": instant_of(begin)})

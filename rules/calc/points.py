@@ -44,7 +44,7 @@ async def read_points(
         "keys": [key for key in keys if "*" not in key],
         "patterns": [regex_of(key) for key in keys if "*" in key],
     }
-    async for row in _read(connection, "rules.calc/read_points", parameters):
+    async for row in _read(connection, statement("rules.calc/read_points"), parameters):
         yield _series(row)
 
 
@@ -54,16 +54,18 @@ async def read_results(
     """Add the stored results of calc_rules to a memory."""
     begin, end = (instant_of(instant) for instant in range)
     parameters = {"begin": begin, "end": end, "keys": sorted(keys)}
-    async for owner, key, ts, value, labels in _read(connection, "rules.calc/read_results", parameters):
+    async for owner, key, ts, value, labels in _read(
+        connection, statement("rules.calc/read_results"), parameters
+    ):
         at = microseconds_of(ts)
         into.buffer(owner, key).add(at, at, value, labels)
 
 
 async def _read(
-    connection: Connection, name: str, parameters: dict[str, Any]
+    connection: Connection, query: bytes, parameters: dict[str, Any]
 ) -> AsyncIterator[Sequence[Any]]:
     async with connection.cursor(name="points", binary=True) as cursor:
-        await cursor.execute(statement(name), parameters)
+        await cursor.execute(query, parameters)
         while rows := await cursor.fetchmany(_SERIES_AT_ONCE):
             for row in rows:
                 yield row

@@ -38,7 +38,7 @@ class CalcPeriod(NamedTuple):
     rules: CalcRuleSet
 
 
-class Window(NamedTuple):
+class CalcWindow(NamedTuple):
     end: int
     period: CalcPeriod
     rules: Sequence[CalcRule]
@@ -53,7 +53,7 @@ def period_begins(applies: Iterable[ApplyBegin], not_before: int = 0) -> list[tu
     return begins
 
 
-def windows(periods: Sequence[CalcPeriod], after: int, before: int) -> Iterator[Window]:
+def windows(periods: Sequence[CalcPeriod], after: int, before: int) -> Iterator[CalcWindow]:
     """The windows that end after `after` and before `before`, in order."""
     for number, period in enumerate(periods):
         last = before - 1
@@ -65,7 +65,7 @@ def windows(periods: Sequence[CalcPeriod], after: int, before: int) -> Iterator[
             end = min(_next_multiple(end, step) for step in steps)
             if end > last:
                 break
-            yield Window(end, period, [rule for rule in period.rules.rules if end % rule.every == 0])
+            yield CalcWindow(end, period, [rule for rule in period.rules.rules if end % rule.every == 0])
 
 
 def _next_multiple(after: int, step: int) -> int:

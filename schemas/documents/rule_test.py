@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
-from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS
+from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS, Kind
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
@@ -338,21 +338,6 @@ class Expected(StrictModel):
         """The kind with its state: `opened`, `run completed`, `health outage`."""
         state = {"run": self.state, "health": self.is_}.get(self.kind)
         return f"{self.kind} {state}" if state else self.kind
-
-
-Kind = Literal[
-    "opened",
-    "changed",
-    "resolved",
-    "sent",
-    "event",
-    "stale",
-    "fresh",
-    "rejected",
-    "health",
-    "run",
-    "calculated",
-]
 
 
 class Only(StrictModel):

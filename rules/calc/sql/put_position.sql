@@ -1,8 +1,6 @@
 -- Moves the position of the calculation. The caller holds its lock. No row: another transaction has
 -- moved it, and nothing of this one may commit.
-insert into tocsin.calc_position as p (only_row, until, rules_seq, rules_begin)
-values (true, %(until)s, %(rules_seq)s, %(rules_begin)s)
-on conflict (only_row) do update
-set until = excluded.until, rules_seq = excluded.rules_seq, rules_begin = excluded.rules_begin
+update tocsin.calc_position p
+set until = %(until)s, rules_seq = %(rules_seq)s, rules_begin = %(rules_begin)s
 where p.until is not distinct from %(expected)s::timestamptz
 returning 1

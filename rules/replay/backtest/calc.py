@@ -20,7 +20,7 @@ from rules.calc.gaps import GapIndex
 from rules.calc.memory import CalcMemory, InputGroups
 from rules.calc.rule import CalcPoint
 from rules.calc.rule_set import reading_spans
-from rules.calc.window import CalcPeriod, Window, windows
+from rules.calc.window import CalcPeriod, CalcWindow, windows
 from rules.engine import Arrival
 from rules.replay.backtest.recording.model import (
     Arrivals,
@@ -87,7 +87,7 @@ class _ResultReplay:
     def reads(self, key: str) -> bool:
         return any(period.rules.reads(key) for period in self._periods)
 
-    def _windows(self) -> Iterator[Window]:
+    def _windows(self) -> Iterator[CalcWindow]:
         """The windows that are decided: all partitions were read beyond their ends."""
         header = self._header
         if self._is_historical:

@@ -10,7 +10,7 @@ from rules.calc.gaps import GapIndex
 from rules.calc.memory import CalcMemory
 from rules.calc.rule import CalcPoint
 from rules.calc.rule_set import CalcRuleSet
-from rules.calc.window import CalcPeriod, Window, windows
+from rules.calc.window import CalcPeriod, CalcWindow, windows
 from rules.documents.rule_book import RuleSet
 from rules.engine import Arrival
 from rules.lanes.arrival_gap import ArrivalGap
@@ -49,7 +49,7 @@ class SimulatedCalc:
         if window is not None:
             self._scheduler.add(instant_of(window.end), CALC, partial(self._calculate, window))
 
-    def _calculate(self, window: Window) -> None:
+    def _calculate(self, window: CalcWindow) -> None:
         for rule, concluded in self._memory.calculate(self._rules, window.rules, window.end, self._gaps):
             for point in concluded.points:
                 self._on_point(rule.name, point)

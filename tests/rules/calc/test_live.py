@@ -137,11 +137,11 @@ async def test_a_series_that_never_spoke_is_absent_unless_nothing_could_arrive(l
 
 async def test_an_apply_changes_the_windows_that_end_after_it(live: CalcInstance) -> None:
     await live.apply_only(TOTAL, 1)
-    for seconds in (5, 15, 25, 35):
-        live.publish([live.point(seconds, seconds, "dsp.load")])
+    live.publish([live.point(seconds, seconds, "dsp.load") for seconds in (5, 15)])
     await live.read_until(at(22))
     # Windows that end before the apply are calculated after it, and still with the older rule.
     await live.apply_only(TOTAL.replace("value: load", "value: 'load * 10.0'"), 23)
+    live.publish([live.point(seconds, seconds, "dsp.load") for seconds in (25, 35)])
     await live.read_until(at(41))
     await live.calculate()
     assert [(seconds, value) for seconds, _, _, value in await live.results()] == [
