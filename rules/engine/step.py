@@ -255,8 +255,9 @@ def _count_event(
     activation = rule.activation_of_event(event)
     assert rule.count is not None
     if firing is not None and rule.clear is not None and rule.clear.matches(activation):
-        state = state._replace(tracks={})
-        return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
+        # It does not wait for the events to become too old.
+        counting = firing._replace(clear_due_at=None)
+        return _continue(rule, state._replace(tracks={}), counting, False, rule.keep_firing_for, evaluated)
     if rule.fire.evaluate(activation) is not True:
         return state, ()
     before = state.tracks.get(_EVENTS_KEY)
@@ -346,8 +347,11 @@ def _continue(
         return transition(rule, state, others, evaluated)
     if is_firing:
         firing_again = firing._replace(clear_due_at=None)
+        if rule.levels:
+            severity = rule.severity_of(evaluated.value)
+            firing_again = firing_again._replace(value=evaluated.value, severity=severity)
         return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
-    if state.phase == "pending" or firing.due_at > evaluated.at:
+    if not clear_for or state.phase == "pending" or firing.due_at > evaluated.at:
         others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
         return transition(rule, state, others, evaluated)
     cleared = firing._replace(clear_due_at=evaluated.at + clear_for)

@@ -125,8 +125,12 @@ AbsoluteInstant = Annotated[str, AfterValidator(_absolute)]
 OneOrMore = Annotated[
     tuple[str, ...],
     Field(strict=False),
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | tuple[str, ...],
+    ),
 ]
+_Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Value)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
@@ -137,7 +141,7 @@ class Given(StrictModel):
         "0s", description="Time since `start`; of a series: of its first value.", examples=["5m"]
     )
     series: Key | None = Field(None, description="Key of datapoints.", examples=["dsp.temperature"])
-    values: Annotated[str, AfterValidator(_notation), BeforeValidator(_as_text)] | None = Field(
+    values: Annotated[_Text, AfterValidator(_notation)] | None = Field(
         None,
         description="Its values, one per `every`; `_` is a gap, `x10` repeats.",
         examples=["0 70x10 _x5"],
@@ -311,7 +315,7 @@ class Expected(StrictModel):
         None, description="With `calculated`: the value, equal in nine digits.", examples=[0.25]
     )
     owner: Owner | None = Field(None, description="Owner; any owner if not given.", examples=["plant-7"])
-    says: Annotated[str, BeforeValidator(_as_text)] | None = Field(
+    says: _Text | None = Field(
         None, description="Text that its message, body or payload contains.", examples=["above 65"]
     )
 
