@@ -44,11 +44,22 @@ def _rules(*servers: Receiver) -> str:
     )
 
 
-async def _send(producer: Producer, dice: random.Random) -> None:
-    for owner in _OWNERS:
-        if dice.random() < 0.4:
-            await producer.send(owner, "t", dice.choice([1.0, 1.0, 6.0, 9.0]))
+async def _send(producer: Producer, connection: Connection, values: dict[str, float]) -> None:
+    """Send a value of each of these owners, and wait until a worker has processed them."""
+    before = await _count(connection)
+    for owner, value in values.items():
+        await producer.send(owner, "t", value)
     await producer.flush()
+
+    async def are_stored() -> bool:
+        return await _count(connection) == before + len(values)
+
+    await eventually(are_stored, "the datapoints are stored", within=60)
+
+
+async def _count(connection: Connection) -> int:
+    (row,) = await all_rows(connection, "select count(*) as n from tocsin.datapoint")
+    return int(row["n"])
 
 
 def _differences(servers: list[Receiver], alarms: list[dict[str, object]]) -> list[str]:
@@ -84,18 +95,17 @@ async def test_services_deliver_every_open_alarm_in_order_although_workers_and_r
         producer = await stack.enter_async_context(Producer(allowed))
         mortal = asyncio.create_task(Worker(allowed).run())
         for _ in range(_ROUNDS):
-            await _send(producer, dice)
+            owners = [owner for owner in _OWNERS if dice.random() < 0.4]
+            await _send(producer, connection, {owner: dice.choice([1.0, 1.0, 6.0, 9.0]) for owner in owners})
             dice.choice(servers).behaviour = dice.choice((respond(), respond(), *_FAULTS))
             if dice.random() < 0.15:
                 mortal.cancel()
                 await asyncio.wait([mortal])
                 mortal = asyncio.create_task(Worker(allowed).run())
-            await asyncio.sleep(dice.random() * 0.3)  # the load has its own pace
         for server in servers:
             server.behaviour = respond()
-        for owner in _OWNERS:
-            await producer.send(owner, "t", 9.0 if owner in _OWNERS[:3] else 1.0)
-        await producer.flush()
+        last = {owner: 9.0 if owner in _OWNERS[:3] else 1.0 for owner in _OWNERS}
+        await _send(producer, connection, last)
         await eventually(_is_settled(connection, servers), "both receivers know all alarms", within=90)
         mortal.cancel()
         await asyncio.wait([mortal])
@@ -109,7 +119,7 @@ async def test_services_deliver_every_open_alarm_in_order_although_workers_and_r
 def _is_settled(connection: Connection, servers: list[Receiver]) -> Callable[[], Awaitable[bool]]:
     async def is_settled() -> bool:
         alarms = await all_rows(connection, "select id, owner, state from tocsin.alarm")
-        is_judged = {row["owner"] for row in alarms if row["state"] == "open"} == set(_OWNERS[:3])
-        return is_judged and not _differences(servers, alarms)
+        is_evaluated = {row["owner"] for row in alarms if row["state"] == "open"} == set(_OWNERS[:3])
+        return is_evaluated and not _differences(servers, alarms)
 
     return is_settled
