@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import psycopg
 import structlog
 
 from tocsin.core.db import Connection, fetch_all, fetch_value, statement
@@ -49,9 +50,8 @@ async def migrate(connection: Connection, known: tuple[Migration, ...] | None = 
     known = versions() if known is None else known
     applied_now: list[str] = []
     async with connection.transaction():
-        await connection.execute(statement("migrations/lock_migrations"))
+        await _lock_migrations(connection)
         await connection.execute(statement("migrations/bound_locks"))
-        await connection.execute(statement("migrations/create_migration_table"))
         applied = await _applied(connection)
         _refuse_other_history(connection, applied, known)
         for version in known:
@@ -64,6 +64,21 @@ async def migrate(connection: Connection, known: tuple[Migration, ...] | None = 
             applied_now.append(version.name)
             _log.info("migration applied", version=version.name)
     return applied_now
+
+
+async def _lock_migrations(connection: Connection) -> None:
+    """Create the table of the migrations, if it does not exist, and lock it.
+
+    `create table if not exists` fails if another migrator creates the table at the same time: it waits
+    for that migrator, and then violates a unique index of the catalog.
+    """
+    await connection.execute(statement("migrations/wait_for_locks"))
+    try:
+        async with connection.transaction():
+            await connection.execute(statement("migrations/create_migration_table"))
+    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+        _log.info("another migrator has created the table of the migrations")
+    await connection.execute(statement("migrations/lock_migrations"))
 
 
 async def refuse_unmigrated(connection: Connection) -> None:

@@ -66,9 +66,10 @@ CREATE OR REPLACE FUNCTION tocsin.instant()
  LANGUAGE sql
  PARALLEL SAFE
 AS $function$
-    select coalesce(nullif(current_setting('tocsin.now', true), '')::timestamptz, clock_timestamp())
+    select clock_timestamp()
 $function$;
-comment on function tocsin.instant() is 'Current time of this database: the only SQL function that reads a clock. A test moves it with the session setting tocsin.now.';
+comment on function tocsin.instant() is 'Current time of this database: the only SQL function that reads a clock. In the databases of tests it follows the setting tocsin.now of the session; `tocsin doctor` is red if it does.';
+revoke all on function tocsin.instant() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.is_readable(document jsonb)
  RETURNS boolean
@@ -85,6 +86,7 @@ begin
 end
 $function$;
 comment on function tocsin.is_readable(jsonb) is 'Whether a JSON document is an object that every service can read. Python rejects integers of more than 4300 digits.';
+revoke all on function tocsin.is_readable(jsonb) from public;
 
 create table public.tocsin_migration (
     number integer not null,
@@ -120,8 +122,10 @@ create table tocsin.action (
     failing_since timestamp with time zone,
     ends_with text[] not null default '{resolved,acknowledged}'::text[],
     ending text,
+    priority text,
     constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
+    constraint action_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
 CREATE INDEX action_active ON tocsin.action USING btree (action_rule, group_key) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
@@ -149,6 +153,7 @@ comment on column tocsin.action.held_by is 'What holds a step of the run: snooze
 comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
 comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
 comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
+comment on column tocsin.action.priority is 'Priority of its steps, from the document; null: normal. Workers perform high before normal, and normal before low.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -183,9 +188,11 @@ create table tocsin.action_step (
     correlation_id uuid not null,
     source_event_id uuid,
     result jsonb not null default '{}'::jsonb,
+    priority text,
     constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
     constraint action_step_owner_check CHECK ((length(owner) <= 128)),
     constraint action_step_pkey PRIMARY KEY (seq),
+    constraint action_step_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376)),
     constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (seq);
@@ -196,6 +203,7 @@ comment on column tocsin.action_step.name is 'Name of the action.';
 comment on column tocsin.action_step.step is 'Number of the step in the runbook, from 0.';
 comment on column tocsin.action_step.attempt is 'Number of the attempt, from 1.';
 comment on column tocsin.action_step.source_event_id is 'Event that started the run.';
+comment on column tocsin.action_step.priority is 'Priority of the run, null: normal. A due step with a priority has a subject of its own, which workers read apart from the others.';
 revoke all on table tocsin.action_step from public;
 
 create table tocsin.action_wait (
@@ -554,6 +562,30 @@ comment on column tocsin.lane_worker.since is 'Start of the worker.';
 comment on column tocsin.lane_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
 comment on column tocsin.lane_worker.remedy is 'What an operator can do about the problem.';
 
+create table tocsin.lock_health ();
+comment on table tocsin.lock_health is 'Lock for writing health, without rows. See tocsin.lock_health().';
+revoke all on table tocsin.lock_health from public;
+
+create table tocsin.lock_log ();
+comment on table tocsin.lock_log is 'Lock of the record log, without rows. Taken by tocsin.append until the commit.';
+revoke all on table tocsin.lock_log from public;
+
+create table tocsin.lock_partitions ();
+comment on table tocsin.lock_partitions is 'Lock for creating partitions, without rows. Taken by tocsin.extend_log and tocsin.extend_datapoints.';
+revoke all on table tocsin.lock_partitions from public;
+
+create table tocsin.lock_prune ();
+comment on table tocsin.lock_prune is 'Lock for starting a run of retention, without rows. See tocsin.claim_prune().';
+revoke all on table tocsin.lock_prune from public;
+
+create table tocsin.lock_rules ();
+comment on table tocsin.lock_rules is 'Lock of the rule set, without rows: one apply at a time. See tocsin.lock_rules().';
+revoke all on table tocsin.lock_rules from public;
+
+create table tocsin.lock_tz_version ();
+comment on table tocsin.lock_tz_version is 'Lock of the tz version, without rows: shared by edits of schedules, exclusive for a clock that stores a new version.';
+revoke all on table tocsin.lock_tz_version from public;
+
 create table tocsin.log_commit (
     last_seq bigint not null,
     first_seq bigint not null,
@@ -661,6 +693,8 @@ create table tocsin.prune_report (
     ended_at timestamp with time zone,
     removed jsonb not null default '{}'::jsonb,
     left_over jsonb not null default '[]'::jsonb,
+    claim_key bigint,
+    claim_pid integer,
     constraint prune_report_only_row_check CHECK (only_row),
     constraint prune_report_pkey PRIMARY KEY (only_row)
 ) with (fillfactor=50);
@@ -668,6 +702,8 @@ comment on table tocsin.prune_report is 'One row: the last run of retention, or 
 comment on column tocsin.prune_report.ended_at is 'Null while the run is in progress, or if it was interrupted.';
 comment on column tocsin.prune_report.removed is 'Number of removed rows, by table.';
 comment on column tocsin.prune_report.left_over is 'What may be removed but could not be, and why.';
+comment on column tocsin.prune_report.claim_key is 'Key of the advisory lock that the run holds.';
+comment on column tocsin.prune_report.claim_pid is 'Server process of the run.';
 insert into tocsin.prune_report default values;
 
 create table tocsin.rule_cutover (
@@ -921,7 +957,7 @@ begin
     -- Workers remove waits before they lock the log. Locking the table first lets them commit and
     -- avoids a deadlock.
     lock table tocsin.action_wait in share row exclusive mode;
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
         into head, size from tocsin.log_head h;
     -- A gap that begins here was adopted after the caller compared log and stream.
@@ -960,7 +996,7 @@ begin
         raise exception 'the record log is changed in read committed transactions, not in %',
             current_setting('transaction_isolation') using errcode = 'TS003';
     end if;
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0)), h.partition_size
         into head, size from tocsin.log_head h;
     shift := head - adopt_inside.first_seq + 1;
@@ -1022,7 +1058,7 @@ begin
         raise exception 'the record log is appended to in read committed transactions, not in %',
             current_setting('transaction_isolation') using errcode = 'TS003';
     end if;
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     -- A new statement, so a new snapshot: it sees what the previous holder of the lock committed.
     select h.epoch, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
         into current_epoch, head from tocsin.log_head h;
@@ -1048,9 +1084,10 @@ begin
     end if;
     if cardinality(steps) > 0 then
         insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
-                                        correlation_id, source_event_id, result)
+                                        correlation_id, source_event_id, result, priority)
         select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
-               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
+               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}'),
+               (select a.priority from tocsin.action a where a.id = s.action_id)
         from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
                                                  source_event_id, result, position);
     end if;
@@ -1101,6 +1138,7 @@ begin
 end
 $function$;
 comment on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,bigint) is 'Arms a timer in the transaction of the caller. (kind, ref, key) is its identity: arming again moves it. An instant in the past is due at once; nominal_at keeps it. Returns true if the timer is new. Ticks are armed by their schedule only.';
+revoke all on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
  RETURNS boolean
@@ -1117,6 +1155,7 @@ begin
 end
 $function$;
 comment on function tocsin.cancel(text,text,text) is 'Cancels one timer in the transaction of the caller. Waits for a fire in progress. Returns false if there is no such timer: it has fired, or it was never armed.';
+revoke all on function tocsin.cancel(text,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.cancel_all(ref text, kind text DEFAULT NULL::text)
  RETURNS bigint
@@ -1145,6 +1184,7 @@ begin
 end
 $function$;
 comment on function tocsin.cancel_all(text,text) is 'Cancels the timers of one ref, of one kind or of all kinds but schedule-tick. Returns how many.';
+revoke all on function tocsin.cancel_all(text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.check_generation(before tocsin.schedule, if_generation bigint)
  RETURNS void
@@ -1160,6 +1200,7 @@ begin
 end
 $function$;
 comment on function tocsin.check_generation(tocsin.schedule,bigint) is 'Raises TS004 if a schedule is not at the generation that the caller has read. Null: any.';
+revoke all on function tocsin.check_generation(tocsin.schedule,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.check_schedule(name text, payload jsonb, action text, retry jsonb)
  RETURNS void
@@ -1199,6 +1240,27 @@ begin
 end
 $function$;
 comment on function tocsin.check_schedule(text,jsonb,text,jsonb) is 'Raises TS002 if a schedule of a service cannot be stored: its payload, an action that is not applied, or a retry that is not understood. Called by the functions tocsin.schedule_*.';
+revoke all on function tocsin.check_schedule(text,jsonb,text,jsonb) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.claim_prune()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    key bigint := ('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint;
+begin
+    lock table tocsin.lock_prune in share row exclusive mode;
+    if tocsin.is_pruning() or not pg_try_advisory_lock(key) then
+        return false;
+    end if;
+    update tocsin.prune_report set claim_key = key, claim_pid = pg_backend_pid();
+    return true;
+end
+$function$;
+comment on function tocsin.claim_prune() is 'Allows the session to run retention until it ends or calls tocsin.release_prune. False if another session does.';
+revoke all on function tocsin.claim_prune() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.deadline_after_gaps(in_partition integer, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
@@ -1226,6 +1288,7 @@ begin
 end
 $function$;
 comment on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) is 'The deadline of a series, extended by the arrival gaps of its partition. rules/alarms/staleness.py defines it.';
+revoke all on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.duration_text(milliseconds bigint)
  RETURNS text
@@ -1241,6 +1304,7 @@ AS $function$
         nullif(milliseconds % 1000, 0) || 'ms')
 $function$;
 comment on function tocsin.duration_text(bigint) is 'A positive duration as schemas/values/duration.py writes it, such as 1h30m.';
+revoke all on function tocsin.duration_text(bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
@@ -1257,7 +1321,7 @@ begin
         raise exception 'from % to % is more than a year: make fewer partitions at once', first, last
             using errcode = 'TS002';
     end if;
-    perform pg_advisory_xact_lock(hashtext('tocsin.extend_datapoints'));
+    lock table tocsin.lock_partitions in share row exclusive mode;
     for day in select generate_series(first, last, interval '1 day')::date loop
         part := 'datapoint_' || to_char(day, 'YYYYMMDD');
         continue when to_regclass('tocsin.' || quote_ident(part)) is not null;
@@ -1288,7 +1352,7 @@ declare
     is_new boolean;
     added integer := 0;
 begin
-    perform pg_advisory_xact_lock(hashtext('tocsin.extend_log'));
+    lock table tocsin.lock_partitions in share row exclusive mode;
     select h.partition_size, greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
         into size, head from tocsin.log_head h;
     for range_number in (head / size) .. (head / size + ahead) loop
@@ -1337,6 +1401,7 @@ begin
 end
 $function$;
 comment on function tocsin.first_hole(bigint) is 'First gap after a seq that is in neither the log tables nor tocsin.log_gap. Returns no row if there is none. Walks the primary keys in order and stops at the first gap.';
+revoke all on function tocsin.first_hole(bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.forget_commits(most integer)
  RETURNS bigint
@@ -1368,11 +1433,9 @@ begin
     execute format('alter table tocsin.%I enable row level security', log_table);
     execute format('create policy readable on tocsin.%I for select using (true)', log_table);
     execute format(
-        'create trigger guard_insert before insert on tocsin.%I for each statement '
-        'when (current_setting(''search_path'') <> ''tocsin, pg_temp'') execute function tocsin.refuse_direct_write()',
-        log_table);
-    execute format(
-        'create trigger guard before update or delete or truncate on tocsin.%I for each statement '
+        'create trigger guard before insert or update or delete or truncate on tocsin.%I for each statement '
+        'when (current_setting(''is_superuser'') = ''off'' '
+        '      and (current_user = session_user or current_setting(''role'') <> ''none'')) '
         'execute function tocsin.refuse_direct_write()',
         log_table);
 end
@@ -1380,12 +1443,81 @@ $function$;
 comment on function tocsin.guard(text) is 'Protects one table of the log, or one of its partitions, against direct writes. Reading stays a matter of grants.';
 revoke all on function tocsin.guard(text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.is_pruning()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select exists (
+        select from tocsin.prune_report r
+        join pg_locks l on l.pid = r.claim_pid
+            and (l.classid::bigint << 32) | l.objid::bigint = r.claim_key
+        where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+          and l.database = (select d.oid from pg_database d where d.datname = current_database()))
+$function$;
+comment on function tocsin.is_pruning() is 'Whether a run of retention is in progress.';
+revoke all on function tocsin.is_pruning() from public;
+
 CREATE OR REPLACE FUNCTION tocsin.is_reserved_type(type text)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text])));
 comment on function tocsin.is_reserved_type(text) is 'Whether only Tocsin itself writes events of a type. schemas/values/event_types.py lists the same types.';
+revoke all on function tocsin.is_reserved_type(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.lock_health()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_health in share row exclusive mode;
+end
+$function$;
+comment on function tocsin.lock_health() is 'Lock for writing health until the transaction ends. An apply waits for the worker that holds it.';
+revoke all on function tocsin.lock_health() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.lock_log()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_log in share row exclusive mode;
+end
+$function$;
+comment on function tocsin.lock_log() is 'Locks the record log against every other append until the transaction ends. Called by an apply.';
+revoke all on function tocsin.lock_log() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.lock_rules()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_rules in share row exclusive mode;
+end
+$function$;
+comment on function tocsin.lock_rules() is 'Lets one apply at a time change the rule set, until its transaction ends.';
+revoke all on function tocsin.lock_rules() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.lock_tz_version()
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_tz_version in share row exclusive mode;
+end
+$function$;
+comment on function tocsin.lock_tz_version() is 'Waits until no open edit of a schedule has read the stored tz version, and blocks later edits until the transaction ends. Called by the clock.';
+revoke all on function tocsin.lock_tz_version() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.log_tables()
  RETURNS text[]
@@ -1398,6 +1530,7 @@ AS $function$
     where c.relnamespace = 'tocsin'::regnamespace and c.relkind = 'p'
 $function$;
 comment on function tocsin.log_tables() is 'Names of the tables that share the sequence of the record log.';
+revoke all on function tocsin.log_tables() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
  RETURNS bigint
@@ -1453,7 +1586,7 @@ AS $function$
 declare
     taken bigint;
 begin
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     update tocsin.log_head h
     set epoch = h.epoch + 1, holder = new_holder, holder_pid = pid, holder_backend_start = backend_start,
         taken_at = tocsin.instant()
@@ -1521,7 +1654,7 @@ declare
     log_table text;
     left_over bigint;
 begin
-    perform pg_advisory_xact_lock(hashtext('tocsin.log'));
+    lock table tocsin.lock_log in share row exclusive mode;
     select greatest(h.floor, coalesce((select max(c.last_seq) from tocsin.log_commit c), 0))
         into head from tocsin.log_head h;
     if first_missing < 1 or last_missing < first_missing or last_missing > head then
@@ -1612,6 +1745,7 @@ begin
 end
 $function$;
 comment on function tocsin.recurrence_at(timestamp with time zone) is 'The stored recurrence of one fire at an instant.';
+revoke all on function tocsin.recurrence_at(timestamp with time zone) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.recurrence_text(recurrence jsonb)
  RETURNS text
@@ -1626,16 +1760,20 @@ AS $function$
     end
 $function$;
 comment on function tocsin.recurrence_text(jsonb) is 'A stored recurrence as part of an error.';
+revoke all on function tocsin.recurrence_text(jsonb) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_direct_write()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+    stack text;
 begin
-    if (select r.rolsuper
-               or (current_setting('search_path') = 'tocsin, pg_temp'
-                   and r.oid = (select c.relowner from pg_class c where c.oid = tg_relid))
-        from pg_roles r where r.rolname = current_user)
+    get diagnostics stack = pg_context;
+    if exists (
+            select from regexp_matches(stack, '\nPL/pgSQL function (?:tocsin\.)?([a-z_]+)\(', 'g') as caller (names)
+            join pg_proc p on p.proname = caller.names[1]
+            where p.pronamespace = 'tocsin'::regnamespace and p.prosecdef)
     then
         return null;
     end if;
@@ -1643,7 +1781,8 @@ begin
         using errcode = 'insufficient_privilege';
 end
 $function$;
-comment on function tocsin.refuse_direct_write() is 'Trigger function of the log tables: rejects statements of everyone but a superuser and the functions of Tocsin. Those run as the owner with a search path that no session has, which tells them from a statement that the owner types.';
+comment on function tocsin.refuse_direct_write() is 'Trigger function of the guarded tables: rejects every statement but those of the SECURITY DEFINER functions of Tocsin, which it recognises in the call stack. Not called for a superuser.';
+revoke all on function tocsin.refuse_direct_write() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.refuse_reserved_type()
  RETURNS trigger
@@ -1655,6 +1794,18 @@ begin
 end
 $function$;
 comment on function tocsin.refuse_reserved_type() is 'Raises TS002. The trigger schedule_type_is_free calls it.';
+revoke all on function tocsin.refuse_reserved_type() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.release_prune()
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select pg_advisory_unlock(r.claim_key) from tocsin.prune_report r where r.claim_pid = pg_backend_pid()
+$function$;
+comment on function tocsin.release_prune() is 'Ends the claim of tocsin.claim_prune, so that another run can begin.';
+revoke all on function tocsin.release_prune() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.replace_schedule(content tocsin.schedule, nominal_at timestamp with time zone, if_generation bigint, who text, via text, verb text DEFAULT 'edit'::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -1718,6 +1869,7 @@ begin
 end
 $function$;
 comment on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) is 'Replaces the content of a schedule and arms it, whatever its status, as a new generation. The next occurrence must lie after every occurrence that is done. Called by the functions tocsin.schedule_*.';
+revoke all on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
  RETURNS boolean
@@ -1758,6 +1910,7 @@ begin
 end
 $function$;
 comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
+revoke all on function tocsin.report(uuid,integer,text,jsonb,text,integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS boolean
@@ -1806,6 +1959,7 @@ begin
 end
 $function$;
 comment on function tocsin.schedule_cancel(text,text,text,text,bigint) is 'Cancels one schedule. Waits for a fire in progress, which wins. Returns false if there is no such schedule, or if it has ended. With if_generation, raises TS004 if it was edited since.';
+revoke all on function tocsin.schedule_cancel(text,text,text,text,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS bigint
@@ -1835,6 +1989,7 @@ begin
 end
 $function$;
 comment on function tocsin.schedule_cancel_all(text,text,text,text) is 'Cancels all schedules of an owner, of a type, or of both. Returns how many. Raises TS002 if neither is given.';
+revoke all on function tocsin.schedule_cancel_all(text,text,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_id(id uuid, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean
@@ -1847,6 +2002,7 @@ AS $function$
         where s.id = schedule_cancel_id.id), false)
 $function$;
 comment on function tocsin.schedule_cancel_id(uuid,text,text) is 'Cancels the schedule with this id, as tocsin.schedule_cancel does.';
+revoke all on function tocsin.schedule_cancel_id(uuid,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_difference(before tocsin.schedule, wanted tocsin.schedule)
  RETURNS text
@@ -1869,6 +2025,7 @@ AS $function$
         case when (before).runbook_url is distinct from (wanted).runbook_url then 'the runbook_url differs' end)
 $function$;
 comment on function tocsin.schedule_difference(tocsin.schedule,tocsin.schedule) is 'What differs between a stored schedule and the wanted one, for an error; empty if they are equal.';
+revoke all on function tocsin.schedule_difference(tocsin.schedule,tocsin.schedule) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_move(owner text, name text, at timestamp with time zone, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -1894,6 +2051,7 @@ begin
 end
 $function$;
 comment on function tocsin.schedule_move(text,text,timestamp with time zone,text,text,bigint) is 'Moves a pending single fire to another instant and keeps the rest. Raises TS004 if there is no such schedule, if it has ended, or if it is recurring. A paused one is active afterwards.';
+revoke all on function tocsin.schedule_move(text,text,timestamp with time zone,text,text,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -1975,6 +2133,7 @@ begin
 end
 $function$;
 comment on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text,boolean,bigint,jsonb,text,text,text) is 'Schedules one fire at an instant; an instant in the past is due at once. Idempotent by owner and name: the same content again returns the row with deduped, other content raises TS004 with the difference. With replace, other content replaces the schedule, and one that fired or was cancelled is armed again. With if_generation, only if the schedule still has that generation. In a repeatable read transaction, a race with another caller raises 40001.';
+revoke all on function tocsin.schedule_once(text,text,timestamp with time zone,jsonb,text,text,text,text,boolean,bigint,jsonb,text,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_recurring(owner text, name text, every interval, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
@@ -2074,6 +2233,7 @@ begin
 end
 $function$;
 comment on function tocsin.schedule_recurring(text,text,interval,jsonb,text,text,timestamp with time zone,text,text,boolean,bigint,jsonb,text,text,text) is 'Schedules a fire every interval of elapsed time, counted from starts_at or from now. Idempotent by owner and name, with replace and if_generation as in tocsin.schedule_once. Calendar times (cron, rrule) cannot be computed in SQL: the Python client, the command line and rule files have them.';
+revoke all on function tocsin.schedule_recurring(text,text,interval,jsonb,text,text,timestamp with time zone,text,text,boolean,bigint,jsonb,text,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
@@ -2081,18 +2241,22 @@ CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arriv
  STABLE PARALLEL SAFE
 RETURN CASE WHEN ((p).last_gap_at >= arrived_at) THEN tocsin.deadline_after_gaps((p).partition, arrived_at, within_us) ELSE (arrived_at + ((within_us)::double precision * '00:00:00.000001'::interval)) END;
 comment on function tocsin.series_deadline(tocsin.lane_partition,timestamp with time zone,bigint) is 'The instant at which a series becomes stale if nothing arrives: its last arrival plus its tolerance, extended by the arrival gaps of its partition. Most series have no gap behind their last arrival; then no table is read.';
+revoke all on function tocsin.series_deadline(tocsin.lane_partition,timestamp with time zone,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.share_tz_version()
  RETURNS text
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 begin
-    perform pg_advisory_xact_lock_shared(hashtextextended('tocsin.tz-version', 0));
+    lock table tocsin.lock_tz_version in share mode;
     -- A new statement, so that it sees a version that was stored while this one waited.
     return (select s.value from tocsin.setting s where s.name = 'tz-version');
 end
 $function$;
 comment on function tocsin.share_tz_version() is 'The tz version of the clock, locked against a change until the transaction of the caller ends. Called by edits of schedules that depend on a timezone; null before the first clock.';
+revoke all on function tocsin.share_tz_version() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder text)
  RETURNS bigint
@@ -2134,6 +2298,41 @@ AS $function$
     end
 $function$;
 comment on function tocsin.token(text) is 'Text as one token of a NATS subject, the same as in Python: bytes outside [A-Za-z0-9_-] become %XX, an empty text becomes _.';
+revoke all on function tocsin.token(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.try_lock_health()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_health in share row exclusive mode nowait;
+    return true;
+exception
+    when lock_not_available then
+        return false;
+end
+$function$;
+comment on function tocsin.try_lock_health() is 'Lock for writing health, if it is free. False if another worker or an apply holds it.';
+revoke all on function tocsin.try_lock_health() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.try_share_log()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_log in share mode nowait;
+    return true;
+exception
+    when lock_not_available then
+        return false;
+end
+$function$;
+comment on function tocsin.try_share_log() is 'Prevents appends until the transaction ends. False if a session is about to commit one.';
+revoke all on function tocsin.try_share_log() from public;
 
 create view tocsin.held_timer as
  SELECT t.kind,
@@ -2162,33 +2361,27 @@ comment on view tocsin.held_timer is 'Timers that are due but held, because the 
 
 alter table tocsin.action_step enable row level security;
 create policy readable on tocsin.action_step as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.action_step FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.datapoint_calculated enable row level security;
 create policy readable on tocsin.datapoint_calculated as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.event enable row level security;
 create policy readable on tocsin.event as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.event FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_commit enable row level security;
 create policy readable on tocsin.log_commit as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_commit FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_commit FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_gap enable row level security;
 create policy readable on tocsin.log_gap as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_gap FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_gap FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_head enable row level security;
 create policy readable on tocsin.log_head as permissive for select to public using (true);
-CREATE TRIGGER guard BEFORE DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT EXECUTE FUNCTION tocsin.refuse_direct_write();
-CREATE TRIGGER guard_insert BEFORE INSERT ON tocsin.log_head FOR EACH STATEMENT WHEN ((current_setting('search_path'::text) <> 'tocsin, pg_temp'::text)) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.log_head FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 CREATE TRIGGER schedule_type_is_free BEFORE INSERT OR UPDATE OF type ON tocsin.schedule FOR EACH ROW WHEN (((new.type <> 'schedule-fired'::text) AND (NOT ((new.owner = 'tocsin:silences'::text) AND (new.type = 'silence-ended'::text))) AND tocsin.is_reserved_type(new.type))) EXECUTE FUNCTION tocsin.refuse_reserved_type();
 
@@ -2210,5 +2403,7 @@ insert into public.tocsin_migration (number, name, checksum) values (15, '0015_s
 insert into public.tocsin_migration (number, name, checksum) values (16, '0016_schedules', '0b15944af875b87bb69360a5baa3dc134c19a9d2d15b6abc70c45b9434a24a9f');
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
+insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
+insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
 
 select tocsin.extend_log();

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ import hypothesis
 import psycopg
 import pytest
 
+from migrations.movable_time import let_sessions_set_time
 from migrations.runner import migrate
 from tests.databases import clone_template, drop_database, make_template
 from tests.sessions import connection, sessions, watch
@@ -30,6 +32,10 @@ from tocsin.embedded import Servers, embedded_servers
 
 __all__ = ["connection", "sessions", "watch"]
 _numbers = itertools.count(1)
+
+# A shell starts its background jobs with SIGINT ignored, and children would inherit that: the tests of
+# Ctrl-C need the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
     "tests",
@@ -71,6 +77,7 @@ def template(servers: Servers) -> str:
         settings = Settings(postgres=with_database(servers.postgres_url, "tocsin_template"), lease_ttl_s=60.0)
         connection = await connect(settings, "template")
         await migrate(connection)
+        await let_sessions_set_time(connection)
         await connection.close()
 
     asyncio.run(apply())

@@ -38,6 +38,8 @@ SQL_READS_A_CLOCK = re.compile(
 # The one SQL function that reads a clock, and the table that exists before it; the schema has both.
 MAY_READ_IN_SQL = {
     "migrations/versions/0001_time_settings_and_audit.sql": 1,
+    "migrations/versions/0019_locks_guards_and_time.sql": 1,
+    "migrations/sql/set_time_by_session.sql": 1,
     "migrations/sql/create_migration_table.sql": 1,
     "migrations/schema.sql": 2,
 }

@@ -66,11 +66,11 @@ entry (rank, name, part, detail, definition) as (
     from routine r
     union all
     select 3, t.name, 0, '',
-           'create table ' || t.name || ' ' || b.definition
+           'create table ' || t.name || ' ' || coalesce(b.definition, '()')
            || coalesce(' partition by ' || pg_get_partkeydef(t.oid), '')
            || coalesce(' with (' || array_to_string(t.reloptions, ', ') || ')', '') || ';'
     from relation t
-    join body b on b.relation = t.oid
+    left join body b on b.relation = t.oid
     where t.relkind in ('r', 'p')
     union all
     -- A new partition gets the indexes of its parent, so none may be on the parent alone.

@@ -188,7 +188,7 @@ async def test_a_wait_moves_with_its_first_record_and_adopting_waits_for_a_worke
         await worker.execute("delete from tocsin.action_wait where step = 2")
         adopting = asyncio.create_task(adopt(LogReader(connection), settings, loss, ACTOR))
         await eventually(waits, "adopting waits for the worker")
-        log_is_free = "select pg_try_advisory_xact_lock(hashtext('tocsin.log')) as free"
+        log_is_free = "select tocsin.try_share_log() as free"
         assert await one_row(watch, log_is_free) == {"free": True}, "the worker needs it to end"
         await append(worker, 1)
     await adopting

@@ -5,7 +5,6 @@ A role with every right on every table cannot, and neither can the owner of the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import psycopg
@@ -17,7 +16,7 @@ from cdc.log_reader import LogReader
 from cdc.publisher import Publisher
 from clock.retention.prune import prune
 from clock.service import Clock
-from migrations.runner import migrate
+from migrations.movable_time import let_sessions_set_time
 from rules.worker import Worker
 from tests.cdc.published_records import (
     T0,
@@ -30,8 +29,8 @@ from tests.cdc.published_records import (
 )
 from tests.clock.retention.old_log import fill, mark_read_up_to, set_now_to_end
 from tests.core.log_partitions import small_partitions
-from tests.databases import create_database, drop_database
 from tests.paths import ROOT
+from tests.roles.owned_database import as_role, owned
 from tests.rules.apply.apply_setup import action, put
 from tests.sql import all_rows
 from tests.wait import eventually
@@ -45,6 +44,7 @@ from tocsin.core.db import Connection, connect
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
 
+__all__ = ["owned"]
 ROLES = ROOT / "deploy" / "postgres" / "roles.sql"
 LOG = (
     *("event", "action_step", "datapoint_calculated", "log_commit", "log_head", "log_gap"),
@@ -90,35 +90,10 @@ def attempts() -> list[str]:
     ]
 
 
-@pytest.fixture(scope="module")
-def template(template: str) -> str:
-    """The roles belong to the server, and a worker may come back to this module."""
-    with psycopg.connect(template, autocommit=True) as server:
-        for role in ("stranger login", "schema_owner login createrole"):
-            with suppress(psycopg.errors.DuplicateObject):
-                server.execute(f"create role {role}".encode())
-    return template
-
-
 @pytest.fixture
-async def owned(settings: Settings, template: str) -> AsyncIterator[Settings]:
-    """A database that an ordinary role migrated."""
-    name = f"{settings.namespace}_owned"
-    create_database(template, name)
-    with psycopg.connect(template, autocommit=True) as server:
-        server.execute(f"alter database {name} owner to schema_owner".encode())
-    there = smaller(settings, postgres=make_conninfo(settings.postgres, dbname=name, user="schema_owner"))
-    schema_owner = await connect(with_long_timeouts(there), "migrate")
-    await migrate(schema_owner)
-    await schema_owner.close()
-    yield there
-    drop_database(template, name)
-
-
-async def as_role(settings: Settings, role: str) -> Connection:
-    return await connect(
-        with_long_timeouts(smaller(settings, postgres=make_conninfo(settings.postgres, user=role))), role
-    )
+def stranger_role(template: str) -> None:
+    with psycopg.connect(template, autocommit=True) as server, suppress(psycopg.errors.DuplicateObject):
+        server.execute("create role stranger login")
 
 
 async def drop_roles(settings: Settings) -> None:
@@ -138,6 +113,7 @@ async def contents(connection: Connection) -> list[object]:
     return [await all_rows(connection, f"select * from tocsin.{table} order by 1") for table in LOG[:6]]
 
 
+@pytest.mark.usefixtures("stranger_role")
 async def test_a_role_with_every_right_on_every_table_cannot_write_the_log(
     settings: Settings, connection: Connection
 ) -> None:
@@ -166,6 +142,7 @@ async def test_a_role_with_every_right_on_every_table_cannot_write_the_log(
     await stranger.close()
 
 
+@pytest.mark.usefixtures("stranger_role")
 async def test_a_partition_created_later_is_guarded_too(settings: Settings, connection: Connection) -> None:
     await connection.execute("select tocsin.extend_log(5)")
     await connection.execute("grant usage on schema tocsin to stranger")
@@ -260,6 +237,7 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
     await superuser.close()
     schema_owner = await connect(with_long_timeouts(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
+    await let_sessions_set_time(schema_owner)
     service = await as_role(owned, "tocsin_service")
     try:
         for session in (schema_owner, service):

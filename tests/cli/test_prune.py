@@ -31,7 +31,7 @@ def test_rows_are_counted_before_and_after(tocsin: CommandLine, settings: Settin
 
 def test_a_second_run_at_the_same_time_is_refused(tocsin: CommandLine, settings: Settings) -> None:
     with psycopg.connect(settings.postgres, autocommit=True) as session:
-        session.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
+        session.execute("select tocsin.claim_prune()")
         answer = tocsin("prune", exit_code=1)
     assert "another prune is running" in answer.err
 

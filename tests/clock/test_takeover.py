@@ -166,7 +166,7 @@ async def test_the_hook_sees_the_points_of_a_batch_in_order(
         return bool(
             await all_rows(
                 watch,
-                "select 1 from pg_locks where locktype = 'advisory' and pid = %s",
+                "select 1 from pg_locks where relation = 'tocsin.lock_log'::regclass and pid = %s",
                 (connection.info.backend_pid,),
             )
         )

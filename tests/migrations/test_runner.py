@@ -133,7 +133,9 @@ async def test_a_second_migrator_waits_longer_than_its_lock_timeout_and_finds_no
 
     async def first_holds_the_lock() -> bool:
         row = await (
-            await watch.execute("select count(*) from pg_locks where locktype = 'advisory'")
+            await watch.execute(
+                "select count(*) from pg_locks where mode = 'ShareRowExclusiveLock' and granted"
+            )
         ).fetchone()
         return bool(row and row[0])
 

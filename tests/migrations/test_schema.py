@@ -29,18 +29,18 @@ async def contents(connection: Connection) -> list[list[dict[str, Any]]]:
     return [partitions, migrations, *rows]
 
 
-async def test_the_committed_schema_is_what_the_migrations_make(connection: Connection) -> None:
-    assert await describe(connection) == SCHEMA.read_text(encoding="utf-8"), (
+async def test_the_committed_schema_is_what_the_migrations_make(migrated: Connection) -> None:
+    assert await describe(migrated) == SCHEMA.read_text(encoding="utf-8"), (
         "run `python -m tests.migrations` and look at the difference"
     )
 
 
 async def test_running_the_committed_schema_gives_what_the_migrations_make(
-    connection: Connection, fresh: Connection
+    migrated: Connection, fresh: Connection
 ) -> None:
     await fresh.execute(SCHEMA.read_bytes())
-    assert await describe(fresh) == await describe(connection)
-    assert await contents(fresh) == await contents(connection)
+    assert await describe(fresh) == await describe(migrated)
+    assert await contents(fresh) == await contents(migrated)
     assert await migrate(fresh) == []
 
 

@@ -29,6 +29,7 @@ from cdc.publisher import Publisher
 from clock.registry import KINDS
 from clock.term import Term, begin_term
 from clock.time_source import wall_now
+from migrations.movable_time import let_sessions_set_time
 from migrations.runner import migrate
 from rules.apply import apply
 from rules.documents.load import load_files
@@ -193,6 +194,7 @@ def _new_database(url: str, name: str) -> str:
 async def _prepare(settings: Settings) -> datetime:
     async with open_session(settings, "test") as connection:
         await migrate(connection)
+        await let_sessions_set_time(connection)
         return await database_now(connection)
 
 

@@ -1,2 +1,2 @@
 -- One apply at a time, until its transaction ends.
-select pg_advisory_xact_lock(hashtext('tocsin.rules'))
+select tocsin.lock_rules()

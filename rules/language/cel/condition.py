@@ -57,7 +57,7 @@ class Condition:
     it can match."""
 
     __slots__ = (
-        *("_eval", "_guard", "error_count", "index", "last_error"),
+        *("_eval", "_guard", "error_count", "index", "labels", "last_error"),
         *("literals", "names", "rule", "schedules", "text"),
     )
 
@@ -67,6 +67,7 @@ class Condition:
         self.literals = analysis.required_literals(tree)
         self.index = analysis.index_of(self.literals)
         self.names = analysis.names_of(tree)
+        self.labels = analysis.members_of(tree, "labels") if "labels" in self.names else frozenset()
         self.schedules = tuple(
             dict.fromkeys(literal.text for literal in analysis.literals_of(tree, "schedule"))
         )

@@ -144,10 +144,10 @@ async def test_a_second_run_at_the_same_time_is_rejected(
     connection: Connection, short: Settings, sessions: Sessions
 ) -> None:
     other = await sessions("other")
-    await other.execute("select pg_advisory_lock(hashtext('tocsin.prune'))")
+    await other.execute("select tocsin.claim_prune()")
     with pytest.raises(Refused, match="another prune is running"):
         await prune(connection, short)
-    await other.execute("select pg_advisory_unlock(hashtext('tocsin.prune'))")
+    await other.execute("select tocsin.release_prune()")
     await prune(connection, short)
     await prune(connection, short)
 
@@ -160,8 +160,9 @@ async def test_a_locked_log_costs_only_the_log_pruned_event(
     await fill(connection, 12)
     await end_log(connection)
     other = await sessions("other")
-    await other.execute("select pg_advisory_lock(hashtext('tocsin.log'))")
-    done = await prune(connection, short)
+    async with other.transaction():
+        await other.execute("select tocsin.lock_log()")
+        done = await prune(connection, short)
     assert done.rows == {"alarm": 1}
     assert [item.what for item in done.left] == ["the event log-pruned"]
     report = await read_prune_report(connection)

@@ -172,7 +172,7 @@ async def test_an_apply_that_waits_too_long_for_another_is_rejected(
     other = await connect(with_long_timeouts(settings), "other")
     try:
         async with other.transaction():
-            await other.execute("select pg_advisory_xact_lock(hashtext('tocsin.rules'))")
+            await other.execute("select tocsin.lock_rules()")
             await connection.execute("set lock_timeout = '50ms'")
             with pytest.raises(Refused, match="could not get the locks: another apply is running"):
                 await put(connection, action("tell"))

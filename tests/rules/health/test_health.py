@@ -271,7 +271,7 @@ async def test_an_apply_processes_all_observations_in_chunks_that_never_divide_a
         chunks.append(len(observations))
         with psycopg.connect(settings.postgres, autocommit=True) as clock:
             # Until the end of the statement: a session that closes releases its locks a little later.
-            free = clock.execute("select pg_try_advisory_xact_lock(hashtext('tocsin.log'))").fetchone()
+            free = clock.execute("select tocsin.try_share_log()").fetchone()
             assert free == (True,)
         return observe_in_order(systems, observations, not_before)
 

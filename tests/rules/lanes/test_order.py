@@ -104,10 +104,10 @@ class Producer(threading.Thread):
 
 @pytest.fixture
 def late(short_lease: Settings, template: str) -> Iterator[Settings]:
-    """Another database that reads the same stream."""
+    """Another database that reads the same stream. Its worker is not killed, so its lease can be long."""
     name = f"{short_lease.namespace}_late"
     clone_template(template, name)
-    yield short_lease.model_copy(update={"postgres": with_database(template, name)})
+    yield short_lease.model_copy(update={"postgres": with_database(template, name), "lease_ttl_s": 10.0})
     drop_database(template, name)
 
 

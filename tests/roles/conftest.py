@@ -1,0 +1,3 @@
+from tests.roles.owned_database import owned
+
+__all__ = ["owned"]
