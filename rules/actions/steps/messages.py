@@ -56,9 +56,7 @@ def fill_message(default: Message, templates: Mapping[str, Any], data: Mapping[s
     )
 
 
-def _fill_forms(
-    templates: Mapping[str, Any], data: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+def _fill_forms(templates: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The forms that can be filled, and the problems of the others. All share one budget."""
     filled: dict[str, Any] = {}
     problems: list[str] = []
