@@ -28,7 +28,7 @@ def token(text: str) -> str:
 
 def text_of(subject_token: str) -> str:
     """The inverse of `token`."""
-    return "" if subject_token == "_" else unquote(subject_token, errors="strict")
+    return "" if subject_token == "_" else unquote(subject_token, errors="strict")  # noqa: S105 of a subject
 
 
 def event_subject(prefix: str, origin: str, type: str, name: str, owner: str) -> str:
