@@ -59,7 +59,7 @@ def datapoint_subject(prefix: str, owner: str, key: str) -> str:
 
 
 def calculated_subject(prefix: str, kind: str, owner: str, key: str) -> str:
-    level = "health" if kind == "health" else "staleness"
+    level = kind if kind in ("health", "calc") else "staleness"
     return f"{prefix}.{level}.{token(owner)}.{series_tokens(key)}"
 
 

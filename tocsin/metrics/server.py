@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +33,7 @@ import structlog
 
 from tocsin.core.errors import Refused
 from tocsin.core.listen_address import ListenAddress
-from tocsin.core.metrics import CONTENT_TYPE
+from tocsin.core.metrics import CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE
 from tocsin.metrics.exposition import Exposition
 
 _log = structlog.get_logger()
@@ -63,15 +64,17 @@ class Request(NamedTuple):
     method: str
     path: str
     headers: dict[str, str]
+    openmetrics: bool = False
 
     @classmethod
     def parse(cls, head: bytes) -> Request:
         """`ValueError` if it is no HTTP request."""
-        first, *lines = head.decode("ascii").split("\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        first.encode("ascii")
         method, target, _ = first.split(" ")
         fields = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        return cls(method, target.partition("?")[0], headers)
+        return cls(method, target.partition("?")[0], headers, wants_openmetrics(head))
 
 
 class MetricsServer:
@@ -159,7 +162,9 @@ class MetricsServer:
         if request.path == "/metrics":
             if self._token and not has_token:
                 return Response(HTTPStatus.UNAUTHORIZED, "send the token of TOCSIN_METRICS_TOKEN\n")
-            return Response(HTTPStatus.OK, await self._exposition.metrics(), CONTENT_TYPE)
+            text = await self._exposition.metrics(openmetrics=request.openmetrics)
+            kind = OPENMETRICS_CONTENT_TYPE if request.openmetrics else CONTENT_TYPE
+            return Response(HTTPStatus.OK, text, kind)
         if request.path == "/healthz":
             problem = await self._exposition.problem()
             if problem is None:
@@ -184,6 +189,29 @@ def _is_on_this_host(address: str) -> bool:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def wants_openmetrics(head: bytes) -> bool:
+    """Whether the Accept header prefers OpenMetrics 1.0.0 to the text format.
+
+    Of equal weights the text format is chosen, because every client reads it.
+    """
+    accepted = b",".join(
+        value
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+        if name.strip().lower() == b"accept"
+    )
+    weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for media_range in accepted.decode("latin-1").lower().split(","):
+        kind, *parameters = [part.strip() for part in media_range.split(";")]
+        values = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if kind in weights and values.get("version", "1.0.0") in ("1.0.0", "0.0.4"):
+            weights[kind] = max(weights[kind], _weight(values.get("q", "1")))
+    return weights["application/openmetrics-text"] > weights["text/plain"]
+
+
+def _weight(text: str) -> float:
+    return float(text) if re.fullmatch(r"[01](\.[0-9]{0,3})?", text) else 0.0
 
 
 @asynccontextmanager

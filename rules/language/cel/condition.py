@@ -29,6 +29,7 @@ from rules.language.cel.cost_guard import TOO_EXPENSIVE, CostGuard, is_too_expen
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
 from rules.language.cel.hints import explain
+from rules.language.cel.json_numbers import number_errors
 from rules.language.cel.literals import literal_problem
 from rules.metrics import CONDITION_FAILURES
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
@@ -131,7 +132,7 @@ def compile_condition(
         message = f"a condition must be true or false, this is of type {type_name}, {hint}"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
     tree = decode(expression.serialize())
-    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree), *number_errors(text, tree)]
     if known_schedules is not None:
         errors += _schedule_errors(text, tree, known_schedules)
     if errors:
