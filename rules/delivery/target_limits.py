@@ -2,7 +2,7 @@
 
 Guarantee: the deliveries to one target take at most `places` of the steps that a worker performs at
 once, so a target that is slow or down does not delay deliveries to others. A target that did not
-answer `SILENT_LIMIT` times in succession is down: for `REST_S` seconds deliveries to it are
+answer `UNANSWERED_LIMIT` times in succession is down: for `REST_S` seconds deliveries to it are
 postponed, then one is tried at a time until it answers.
 
 Why only missing answers count: an answer with an error takes no place for long, and the retry policy
@@ -22,7 +22,7 @@ from schemas.documents.targets import EmailTarget, Target
 from schemas.values.secret import SecretRef
 from tocsin.core.errors import TocsinError
 
-SILENT_LIMIT = 5
+UNANSWERED_LIMIT = 5
 REST_S = 30.0
 
 
@@ -41,7 +41,7 @@ def target_key(target: Target) -> str:
 @dataclass
 class _State:
     running: int = 0
-    silent: int = 0
+    unanswered: int = 0
     """Deliveries in succession that had no answer."""
     rests_until_s: float = 0.0
 
@@ -55,7 +55,7 @@ class TargetLimits:
     def rest(self, key: str, now_s: float) -> timedelta | None:
         """The time until a delivery to a target that is down is tried again; None if it is not down."""
         state = self._states.get(key)
-        if state is None or state.silent < SILENT_LIMIT:
+        if state is None or state.unanswered < UNANSWERED_LIMIT:
             return None
         if now_s < state.rests_until_s:
             return timedelta(seconds=state.rests_until_s - now_s)
@@ -72,10 +72,10 @@ class TargetLimits:
         state = self._states[key]
         state.running -= 1
         if answered:
-            state.silent = 0
+            state.unanswered = 0
             if state.running == 0:
                 del self._states[key]
             return
-        state.silent += 1
-        if state.silent >= SILENT_LIMIT:
+        state.unanswered += 1
+        if state.unanswered >= UNANSWERED_LIMIT:
             state.rests_until_s = now_s + REST_S

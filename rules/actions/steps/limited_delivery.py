@@ -6,14 +6,13 @@ target is down has the outcome `retryable`, with the time until the target is tr
 
 from __future__ import annotations
 
-import time
 from datetime import datetime
 
 from rules.actions.steps.context import StepContext
 from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
-from rules.delivery.target_limits import SILENT_LIMIT, target_key
+from rules.delivery.target_limits import UNANSWERED_LIMIT, target_key
 from schemas.documents.targets import Target
 
 
@@ -29,9 +28,9 @@ async def deliver_limited(
 ) -> DeliveryOutcome:
     """`may_postpone` is false for the last attempt of a step, which is always a real one."""
     limits, place = context.target_limits, target_key(target)
-    rest = limits.rest(place, time.monotonic())
+    rest = limits.rest(place, now.timestamp())
     if rest is not None and may_postpone:
-        text = f"not sent: {place} did not answer {SILENT_LIMIT} deliveries in succession"
+        text = f"not sent: {place} did not answer {UNANSWERED_LIMIT} deliveries in succession"
         return DeliveryOutcome("retryable", text, retry_after=rest)
     limits.begin(place)
     has_answered = False
@@ -43,4 +42,4 @@ async def deliver_limited(
         has_answered = outcome.state != "retryable" or bool(outcome.result)
         return outcome
     finally:
-        limits.end(place, time.monotonic(), answered=has_answered)
+        limits.end(place, now.timestamp(), answered=has_answered)

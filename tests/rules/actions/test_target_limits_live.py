@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cdc.publisher import Publisher
-from rules.delivery.target_limits import SILENT_LIMIT
+from rules.delivery.target_limits import UNANSWERED_LIMIT
 from rules.worker import Worker
 from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import actions, note, put, rule
@@ -87,7 +87,7 @@ async def test_a_target_that_is_down_rests_and_the_last_attempt_is_made(
             + rule("b", "last", 'type == "last"'),
         )
         async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
-            for _ in range(SILENT_LIMIT):
+            for _ in range(UNANSWERED_LIMIT):
                 await note(connection, type="dead")
 
             async def are_waiting(count_wanted: int) -> bool:
@@ -95,15 +95,15 @@ async def test_a_target_that_is_down_rests_and_the_last_attempt_is_made(
                 waiting = [step for step in steps if step["state"] == "waiting"]
                 return len(waiting) == count_wanted
 
-            await eventually(lambda: are_waiting(SILENT_LIMIT), "the first ones had no answer")
+            await eventually(lambda: are_waiting(UNANSWERED_LIMIT), "the first ones had no answer")
             await note(connection, type="dead")
-            await eventually(lambda: are_waiting(SILENT_LIMIT + 1), "the next one is postponed")
-            assert len(dead.requests) == SILENT_LIMIT
+            await eventually(lambda: are_waiting(UNANSWERED_LIMIT + 1), "the next one is postponed")
+            assert len(dead.requests) == UNANSWERED_LIMIT
             await note(connection, type="last")
 
             async def is_over() -> bool:
                 return await count(connection, "last", "failed") == 1
 
             await eventually(is_over, "the only attempt is made")
-            assert len(dead.requests) == SILENT_LIMIT + 1
+            assert len(dead.requests) == UNANSWERED_LIMIT + 1
         go_on.set()

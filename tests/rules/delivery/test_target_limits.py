@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from rules.delivery.target_limits import REST_S, SILENT_LIMIT, TargetBusy, TargetLimits, target_key
+from rules.delivery.target_limits import REST_S, UNANSWERED_LIMIT, TargetBusy, TargetLimits, target_key
 from schemas.documents.targets import AppriseTarget, EmailTarget, SlackTarget, Target, WebhookTarget
 
 
 def let_down(limits: TargetLimits, key: str, now_s: float) -> None:
-    for _ in range(SILENT_LIMIT):
+    for _ in range(UNANSWERED_LIMIT):
         limits.begin(key)
         limits.end(key, now_s, answered=False)
 
@@ -45,7 +45,7 @@ def test_a_target_that_does_not_answer_rests_and_is_then_tried_by_one_delivery()
 def test_an_answer_in_between_begins_the_count_again() -> None:
     limits = TargetLimits(2)
     for _ in range(3):
-        for answered in (*(False,) * (SILENT_LIMIT - 1), True):
+        for answered in (*(False,) * (UNANSWERED_LIMIT - 1), True):
             limits.begin("a:443")
             limits.end("a:443", 5.0, answered=answered)
             assert limits.rest("a:443", 5.0) is None
