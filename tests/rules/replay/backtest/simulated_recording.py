@@ -43,7 +43,7 @@ event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on ==
 ---
 event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, notify: [ops], per: owner}
 ---
-event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12s, reduce: avg, min_count: 2}}
+event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12120ms, reduce: avg, min_count: 2}}
 ---
 event_rule: {name: second, event: alarm-*, fire: 'rule == "hot" && type == "alarm-opened"'}
 ---
