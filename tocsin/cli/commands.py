@@ -52,6 +52,16 @@ class Group(TyperGroup):
             with formatter.section(section):
                 formatter.write_dl(rows)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The name of a subcommand is not taken for an argument of the group itself."""
+        params = self.params
+        if args and args[0] in self.commands:
+            self.params = [param for param in params if param.param_type_name != "argument"]
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            self.params = params
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         path = " ".join((ctx.command_path, args[0])).partition(" ")[2]
         if args[0] not in self.commands and path in RENAMED:
