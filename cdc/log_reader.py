@@ -132,7 +132,7 @@ def _record(row: TupleRow) -> Record:
     event = EventRow(*row[1:18])
     if table == "event":
         return event
-    action_id, step, attempt, key = row[18:]
+    action_id, step, attempt, priority, key = row[18:]
     if table == "action-step":
         return StepRow(
             seq=event.seq,
@@ -147,6 +147,7 @@ def _record(row: TupleRow) -> Record:
             correlation_id=event.correlation_id,
             source_event_id=event.source_event_id,
             result=event.payload,
+            priority=priority,
         )
     return CalculatedRow(
         seq=event.seq,

@@ -122,8 +122,10 @@ create table tocsin.action (
     failing_since timestamp with time zone,
     ends_with text[] not null default '{resolved,acknowledged}'::text[],
     ending text,
+    priority text,
     constraint action_ending_check CHECK ((ending = ANY (ARRAY['ended'::text, 'cancelled'::text]))),
     constraint action_pkey PRIMARY KEY (id),
+    constraint action_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_state_check CHECK ((state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) with (fillfactor=60);
 CREATE INDEX action_active ON tocsin.action USING btree (action_rule, group_key) WHERE (state = ANY (ARRAY['gathering'::text, 'queued'::text, 'running'::text]));
@@ -151,6 +153,7 @@ comment on column tocsin.action.held_by is 'What holds a step of the run: snooze
 comment on column tocsin.action.failing_since is 'First of the failed deliveries of a notification since the last success. It stays after the notification was given up.';
 comment on column tocsin.action.ends_with is 'Transitions of its alarm that cancel the run, from its action_rule.';
 comment on column tocsin.action.ending is 'Set when the steps of `finally` begin, once in a run: ended (all other steps have ended) or cancelled. The state stays running until they have ended.';
+comment on column tocsin.action.priority is 'Priority of its steps, from the document; null: normal. Workers perform high before normal, and normal before low.';
 
 create table tocsin.action_event (
     action_rule text not null,
@@ -185,9 +188,11 @@ create table tocsin.action_step (
     correlation_id uuid not null,
     source_event_id uuid,
     result jsonb not null default '{}'::jsonb,
+    priority text,
     constraint action_step_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
     constraint action_step_owner_check CHECK ((length(owner) <= 128)),
     constraint action_step_pkey PRIMARY KEY (seq),
+    constraint action_step_priority_check CHECK ((priority = ANY (ARRAY['high'::text, 'low'::text]))),
     constraint action_step_result_check CHECK ((octet_length((result)::text) <= 229376)),
     constraint action_step_state_check CHECK ((state = ANY (ARRAY['due'::text, 'waiting'::text, 'completed'::text, 'failed'::text, 'timed_out'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (seq);
@@ -198,6 +203,7 @@ comment on column tocsin.action_step.name is 'Name of the action.';
 comment on column tocsin.action_step.step is 'Number of the step in the runbook, from 0.';
 comment on column tocsin.action_step.attempt is 'Number of the attempt, from 1.';
 comment on column tocsin.action_step.source_event_id is 'Event that started the run.';
+comment on column tocsin.action_step.priority is 'Priority of the run, null: normal. A due step with a priority has a subject of its own, which workers read apart from the others.';
 revoke all on table tocsin.action_step from public;
 
 create table tocsin.action_wait (
@@ -1114,9 +1120,10 @@ begin
     end if;
     if cardinality(steps) > 0 then
         insert into tocsin.action_step (seq, id, action_id, name, owner, step, attempt, state, recorded_at,
-                                        correlation_id, source_event_id, result)
+                                        correlation_id, source_event_id, result, priority)
         select head + cardinality(events) + s.position, s.id, s.action_id, s.name, coalesce(s.owner, ''), s.step,
-               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}')
+               s.attempt, s.state, at, s.correlation_id, s.source_event_id, coalesce(s.result, '{}'),
+               (select a.priority from tocsin.action a where a.id = s.action_id)
         from unnest(steps) with ordinality as s (id, action_id, name, owner, step, attempt, state, correlation_id,
                                                  source_event_id, result, position);
     end if;
@@ -2700,6 +2707,7 @@ insert into public.tocsin_migration (number, name, checksum) values (16, '0016_s
 insert into public.tocsin_migration (number, name, checksum) values (17, '0017_reserved_types', '40b8f026171cb8ecdeb1e07aea8dc0ea8e5fa9f8b3e13b8647f8342a6d664fc2');
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
-insert into public.tocsin_migration (number, name, checksum) values (20, '0020_principals_and_audit', '1fb299ae55d6424ea498806d1259ae8e76ab38918eaf0036cb966323c2712398');
+insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
+insert into public.tocsin_migration (number, name, checksum) values (21, '0021_principals_and_audit', '1fb299ae55d6424ea498806d1259ae8e76ab38918eaf0036cb966323c2712398');
 
 select tocsin.extend_log();

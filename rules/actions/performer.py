@@ -4,7 +4,8 @@ Guarantee I7 (docs/guarantees.md): an outcome is unique per (run, step, attempt)
 commits second changes nothing. The external effect of a step happens at least once, always with the
 same idempotency key. A message is acknowledged after its outcome is committed. While a step runs,
 the performer extends its ack wait, so that a slow step is not delivered to a second worker. At most
-`worker_concurrency` steps run at once, and a slow step does not delay the others.
+`worker_concurrency` steps run at once, and a slow step does not delay the others. Which of the due
+steps begin first depends on their priority (`rules.actions.due_steps`).
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
@@ -29,6 +30,7 @@ from nats.errors import Error as NatsError
 from pydantic import ValidationError
 
 from rules.actions.commit import commit_outcome, fail_run
+from rules.actions.due_steps import DueSteps
 from rules.actions.hold import held, is_holdable, read_suppressions
 from rules.actions.run import ActionRun
 from rules.actions.steps import perform
@@ -37,7 +39,6 @@ from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.publish import outcome_of_report
 from rules.actions.store import read_facts, read_run
 from rules.delivery.egress import Egress
-from rules.lanes.consumers import open_consumer
 from rules.metrics import STEP, STEPS
 from rules.runbook import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from schemas.error_text import error_text
@@ -46,7 +47,6 @@ from schemas.wire.step import ActionStep
 from tocsin.core.bus import open_bus
 from tocsin.core.db import pool
 from tocsin.core.errors import InvalidInput, TocsinError, Unreachable
-from tocsin.core.pull import Puller
 from tocsin.core.service import beat, end_tasks
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import is_row_fault, summary
@@ -94,12 +94,10 @@ class Performer:
             open_bus(settings, "worker perform") as bus,
             pool(settings, "worker perform", sessions_count) as sessions,
         ):
-            subject = f"{settings.subjects}.action.>"
-            batch = min(settings.worker_batch, settings.worker_concurrency)
-            puller = await open_consumer(bus, settings, "actions", subject, batch)
-            await self._work(StepContext(settings, bus, sessions.connection, self._egress), puller)
+            steps = await DueSteps.open(bus, settings)
+            await self._work(StepContext(settings, bus, sessions.connection, self._egress), steps)
 
-    async def _work(self, context: StepContext, puller: Puller) -> None:
+    async def _work(self, context: StepContext, steps: DueSteps) -> None:
         extending = asyncio.create_task(self._extend_ack_waits(), name="extend ack waits")
         try:
             while True:
@@ -110,13 +108,15 @@ class Performer:
                 # runs out.
                 free = self._settings.worker_concurrency - len(self._messages)
                 if free == 0:
+                    for message in steps.surplus():
+                        await message.nak()
                     tasks = [extending, *self._messages]
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S)
                     continue
-                for message in await puller.next_batch(at_most=free):
+                for message in await steps.take(free):
                     self._messages[asyncio.create_task(self._handle(context, message), name="step")] = message
         finally:
-            await self._return_messages(context.nats, puller, extending)
+            await self._return_messages(context.nats, steps, extending)
 
     async def _handle(self, context: StepContext, message: Msg) -> None:
         try:
@@ -147,7 +147,7 @@ class Performer:
                 if not task.done():
                     await message.in_progress()
 
-    async def _return_messages(self, bus: Client, puller: Puller, extending: asyncio.Task[None]) -> None:
+    async def _return_messages(self, bus: Client, steps: DueSteps, extending: asyncio.Task[None]) -> None:
         """Let the server deliver steps without an outcome to other workers."""
         unfinished = [message for task, message in self._messages.items() if not task.done()]
         failed = [message for task, message in self._messages.items() if task.done() and task.exception()]
@@ -155,7 +155,7 @@ class Performer:
         self._messages.clear()
         with suppress(NatsError, OSError, TimeoutError):
             # Drain first: otherwise the open pull request would receive the returned messages.
-            unfinished += await puller.drain()
+            unfinished += await steps.drain()
             for message in unfinished:
                 await message.nak()
             for message in failed:

@@ -57,7 +57,9 @@ def is_beginning(facts: Mapping[str, Any]) -> bool:
 
 class Notifier:
     def __init__(self, rules: RuleSet) -> None:
-        self._channels = {name for name, channel in rules.of(ChannelDocument).items() if channel.enabled}
+        self._channels = {
+            name: channel for name, channel in rules.of(ChannelDocument).items() if channel.enabled
+        }
         self._routes: dict[str, list[NotificationRoute]] = {}
         for name, rule in rules.of(EventRuleDocument).items():
             self._routes[name] = self._notifications(name, rule.notify, {"repeat": rule.repeat})
@@ -87,9 +89,10 @@ class Notifier:
                 continue
             step = NotifyStep(channel=channel, **keys)
             action = notification_name(channel)
-            document = NotificationAction(name=action, notify=step).model_dump(
-                mode="json", exclude_defaults=True
+            notification = NotificationAction(
+                name=action, notify=step, priority=self._channels[channel].priority
             )
+            document = notification.model_dump(mode="json", exclude_defaults=True)
             found.append(
                 NotificationRoute(str(RuleRef.of_notification(rule, channel)), action, document, step)
             )

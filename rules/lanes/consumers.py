@@ -6,6 +6,8 @@ message, for the ack wait. A message that is not acknowledged is delivered again
 
 from __future__ import annotations
 
+import asyncio
+
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
@@ -15,7 +17,13 @@ from tocsin.core.streams import wait_until_stream_exists
 
 
 async def open_consumer(
-    bus: Client, settings: Settings, name: str, subject: str, batch: int, stream: str | None = None
+    bus: Client,
+    settings: Settings,
+    name: str,
+    subject: str,
+    batch: int,
+    stream: str | None = None,
+    arrival: asyncio.Event | None = None,
 ) -> Puller:
     """`stream` is the record stream unless another one is named."""
     stream = stream or settings.stream
@@ -32,4 +40,4 @@ async def open_consumer(
     )
     await wait_until_stream_exists(js, stream)
     await js.add_consumer(stream, config)
-    return await Puller.open(bus, stream, name, batch)
+    return await Puller.open(bus, stream, name, batch, arrival=arrival)

@@ -174,15 +174,18 @@ class Inhibition:
 
     def __init__(self, inhibits: Sequence[Inhibit], open_alarms: Iterable[MatchedAlarm]) -> None:
         # By id, so that the same alarms always give the same reason.
-        alarms = sorted(open_alarms, key=lambda alarm: alarm.id) if inhibits else []
-        self._sources: list[tuple[Inhibit, dict[tuple[Any, ...], list[MatchedAlarm]]]] = []
-        for inhibit in inhibits:
-            sources: dict[tuple[Any, ...], list[MatchedAlarm]] = {}
+        self._sources: list[tuple[Inhibit, dict[tuple[Any, ...], list[MatchedAlarm]]]] = [
+            (inhibit, {}) for inhibit in inhibits
+        ]
+        self.add(sorted(open_alarms, key=lambda alarm: alarm.id) if inhibits else ())
+
+    def add(self, alarms: Iterable[MatchedAlarm]) -> None:
+        """Add open alarms with higher ids than those before."""
+        for inhibit, sources in self._sources:
             for alarm in alarms:
                 values = inhibit.equal_values(alarm)
                 if values is not None and inhibit.source.matches(alarm.fields):
                     sources.setdefault(values, []).append(alarm)
-            self._sources.append((inhibit, sources))
 
     def of(self, alarm: MatchedAlarm) -> Suppression | None:
         for inhibit, sources in self._sources:

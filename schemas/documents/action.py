@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from schemas.documents.runbook.step import MAX_STEPS, RESPONSES, Responses, StepDocument, walk
 from schemas.documents.strict_model import document_error
 from schemas.values.names import Name
+from schemas.values.priority import Priority
 
 MAX_FINALLY = 20
 
@@ -23,6 +24,12 @@ class ActionDocument(Responses):
     kinds: ClassVar[tuple[str, ...]] = (*RESPONSES, "steps")
 
     name: Name = Field(description="Unique name of the action.", examples=["email-digest"])
+    priority: Priority = Field(
+        "normal",
+        description="Which steps a worker performs first when more are due than it can perform: `high` before "
+        "`normal` before `low`.",
+        examples=["high"],
+    )
     steps: (
         Annotated[tuple[StepDocument, ...], Field(strict=False, min_length=1, max_length=MAX_STEPS)] | None
     ) = Field(

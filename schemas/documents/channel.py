@@ -21,6 +21,7 @@ from schemas.documents.targets import (
 )
 from schemas.values.duration import Duration
 from schemas.values.names import Name
+from schemas.values.priority import Priority
 
 MAX_RETRY_INTERVAL = timedelta(minutes=5)
 
@@ -85,6 +86,12 @@ class ChannelDocument(StrictModel):
         True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
 
+    priority: Priority = Field(
+        "normal",
+        description="Which notifications a worker sends first when more are due than it can send: `high` before "
+        "`normal` before `low`.",
+        examples=["high"],
+    )
     tz: str = Field(
         "UTC",
         description="IANA timezone of the times in messages.",

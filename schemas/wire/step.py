@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from schemas.values.priority import Priority
 from schemas.wire.subjects import action_subject
 from tocsin.core.instant import instant_text
 
@@ -28,9 +29,11 @@ class StepRow(NamedTuple):
     correlation_id: UUID
     source_event_id: UUID | None
     result: str
+    priority: str | None = None
+    """None: normal."""
 
     def subject(self, prefix: str) -> str:
-        return action_subject(prefix, self.name)
+        return action_subject(prefix, self.name, self.priority if self.state == "due" else None)
 
     def body(self, source: str) -> bytes:
         attributes = {
@@ -50,6 +53,8 @@ class StepRow(NamedTuple):
         }
         if self.owner:
             attributes["owner"] = self.owner
+        if self.priority is not None:
+            attributes["priority"] = self.priority
         if self.source_event_id is not None:
             attributes["sourceeventid"] = str(self.source_event_id)
         head = json.dumps(attributes, ensure_ascii=False, separators=(",", ":"))
@@ -77,5 +82,6 @@ class ActionStep(BaseModel):
     attempt: int
     state: Literal["due", "waiting", "completed", "failed", "timed_out", "cancelled", "skipped"]
     owner: str = ""
+    priority: Priority = Field("normal", description="Priority of the run.")
     sourceeventid: UUID | None = Field(None, description="Id of the event that started the run.")
     data: dict[str, JsonValue] = Field(description="Result of the step.")

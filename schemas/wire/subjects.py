@@ -35,8 +35,15 @@ def event_subject(prefix: str, origin: str, type: str, name: str, owner: str) ->
     return f"{prefix}.event.{origin}.{token(type)}.{token(name)}.{token(owner)}"
 
 
-def action_subject(prefix: str, name: str) -> str:
-    return f"{prefix}.action.{token(name)}"
+def action_subject(prefix: str, name: str, priority: str | None = None) -> str:
+    """`priority` is that of a due step, unless it is normal: workers read these steps apart."""
+    subject = f"{prefix}.action.{token(name)}"
+    return subject if priority is None else f"{subject}.{priority}"
+
+
+def due_steps_subject(prefix: str, priority: str | None) -> str:
+    """The subjects of all due steps with a priority; without one they share those of other states."""
+    return f"{prefix}.action.*" if priority is None else f"{prefix}.action.*.{priority}"
 
 
 def series_tokens(key: str) -> str:

@@ -238,7 +238,9 @@ async def log(connection: Connection) -> list[dict[str, Any]]:
 
 def subject_of(settings: Settings, row: dict[str, Any]) -> str:
     if "action_id" in row:
-        return action_subject(settings.subjects, row["name"])
+        return action_subject(
+            settings.subjects, row["name"], row["priority"] if row["state"] == "due" else None
+        )
     name = row["schedule"] or row["rule"] or row["action"]
     return event_subject(settings.subjects, row["origin"], row["type"], name, row["owner"])
 

@@ -44,6 +44,8 @@ _PIN = "Nats-Pin-Id"
 _WRONG_PIN = "423"
 _LEADERLESS_S = 3.0
 _REPEAT_S = 0.1
+# Longest wait for the answer to a request that the server answers at once.
+_READY_S = 1.0
 
 
 class ConsumerGone(TocsinError):
@@ -51,10 +53,12 @@ class ConsumerGone(TocsinError):
 
 
 class Puller:
-    def __init__(self, bus: Client, subject: str, inbox: str, batch: int) -> None:
+    def __init__(
+        self, bus: Client, subject: str, inbox: str, batch: int, arrival: asyncio.Event | None = None
+    ) -> None:
         self._bus = bus
         self._arrived: deque[Msg] = deque()
-        self._arrival = asyncio.Event()
+        self._arrival = arrival or asyncio.Event()
         self._subject = subject
         self._inbox = inbox
         self._batch = batch
@@ -78,14 +82,16 @@ class Puller:
         batch: int,
         max_bytes: int = 0,
         group: str | None = None,
+        arrival: asyncio.Event | None = None,
     ) -> Puller:
         """Open a puller.
 
         `max_bytes` limits a request, unless it is 0; it must exceed the largest message. `group` is
-        the group of a pinned consumer.
+        the group of a pinned consumer. `arrival` is set when a message arrives; several pullers can
+        share it.
         """
         inbox = bus.new_inbox()
-        puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch)
+        puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch, arrival)
         puller._max_bytes = max_bytes
         puller._group = group
         # No limit of bytes: the request bounds what can arrive, and nats-py drops messages beyond a
@@ -128,6 +134,34 @@ class Puller:
                 return messages
             await asyncio.sleep(_REPEAT_S)
 
+    async def ready(self, at_most: int) -> list[Msg]:
+        """The messages that the server has now, without waiting for others.
+
+        An open request that was not answered means that it has none.
+        """
+        messages = self._take(at_most)
+        if len(messages) == at_most or self._is_waiting():
+            return messages
+        await self._request_batch(at_most - len(messages), no_wait=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_READY_S):
+                while self._outstanding > 0:
+                    self._arrival.clear()
+                    if not self._arrived:
+                        await self._arrival.wait()
+                    messages += self._take(at_most - len(messages))
+        return messages
+
+    async def listen(self) -> None:
+        """Ask for the next message, without waiting for it. `ready` returns it."""
+        if self._is_leaderless:
+            self._is_leaderless = False
+            await asyncio.sleep(_REPEAT_S)
+        await self._request_batch(1)
+
+    def _is_waiting(self) -> bool:
+        return self._outstanding > 0 and not self._is_lost()
+
     def _take(self, batch: int) -> list[Msg]:
         messages: list[Msg] = []
         while self._arrived and len(messages) < batch:
@@ -145,25 +179,36 @@ class Puller:
         """The messages that were delivered and not taken yet."""
         return [message for message in self._arrived if "Status" not in (message.headers or {})]
 
+    @property
+    def has_arrivals(self) -> bool:
+        return bool(self._arrived)
+
+    def take_arrived(self) -> list[Msg]:
+        """Take what was delivered without asking for more."""
+        return self._take(len(self._arrived))
+
     async def _receive(self, message: Msg) -> None:
         self._arrived.append(message)
         self._arrival.set()
 
-    async def _request_batch(self, at_most: int = 0) -> None:
-        """Keep one request open at the server, by default for a whole batch."""
-        batch = at_most or self._batch
-        is_lost = (
+    def _is_lost(self) -> bool:
+        return (
             time.monotonic() - self._requested_s > _LOST_S
             or self._bus.stats["reconnects"] != self._connection
         )
-        if self._outstanding > 0 and not is_lost:
+
+    async def _request_batch(self, at_most: int = 0, *, no_wait: bool = False) -> None:
+        """Keep one request open at the server, by default for a whole batch."""
+        batch = at_most or self._batch
+        if self._is_waiting():
             return
         self._request += 1
         self._outstanding = batch
         self._requested_s = time.monotonic()
         self._connection = self._bus.stats["reconnects"]
         options = {"max_bytes": self._max_bytes, "group": self._group, "id": self._pin}
-        request = {"batch": batch, "expires": int(_EXPIRES_S * 1e9)}
+        end = {"no_wait": True} if no_wait else {"expires": int(_EXPIRES_S * 1e9)}
+        request = {"batch": batch, **end}
         given = {name: value for name, value in options.items() if value}
         reply = f"{self._inbox}.{self._request}"
         await self._bus.publish(self._subject, json.dumps({**request, **given}).encode(), reply=reply)

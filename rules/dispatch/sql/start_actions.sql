@@ -22,12 +22,12 @@ linked as (
 ),
 started as (
     insert into tocsin.action (id, name, action_rule, group_key, event_id, event_seq, document, owner, state, active,
-                               started_at, ended_at, error, correlation_id, alarm_id, lineage, ends_with)
+                               started_at, ended_at, error, correlation_id, alarm_id, lineage, ends_with, priority)
     select w.id, w.name, w.action_rule, w.group_key, w.event_id, w.event_seq, w.document, w.owner, w.state,
            w.active,
            tocsin.instant(), case w.state when 'skipped' then tocsin.instant() end, w.reason,
            w.correlation_id, w.alarm_id, array(select jsonb_array_elements_text(w.lineage)),
-           array(select jsonb_array_elements_text(w.ends_with))
+           array(select jsonb_array_elements_text(w.ends_with)), nullif(w.document ->> 'priority', 'normal')
     from wanted w
     join linked l on l.action_rule = w.action_rule and l.event_id = w.event_id
     where not w.joins

@@ -12,7 +12,17 @@ would never match, without a message.
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rules.language.cel.checked_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, AstNode, Tree, walk
+from rules.language.cel.checked_ast import (
+    CALL,
+    COMPREHENSION,
+    CONST,
+    IDENT,
+    LIST,
+    SELECT,
+    AstNode,
+    Tree,
+    walk,
+)
 from rules.language.cel.environment import plain_name
 from schemas.fields import MATCHER_STRINGS, STRING_FIELDS
 
@@ -66,6 +76,25 @@ def literals_of(tree: Tree, variable: str) -> list[TextLiteral]:
 def names_of(tree: Tree) -> frozenset[str]:
     """Every name that the condition reads, possibly with variables of macros."""
     return frozenset(plain_name(node.name) for node in walk(tree.root) if node.kind == IDENT)
+
+
+def members_of(tree: Tree, variable: str) -> frozenset[str] | None:
+    """The members of a map that the condition reads, such as `site` of `labels.site`; None if it may read
+    any."""
+    members: set[str] = set()
+    named: set[int] = set()
+    for node in walk(tree.root):
+        first = node.children[0] if node.children else None
+        if first is None or first.kind != IDENT or plain_name(first.name) != variable:
+            continue
+        if node.kind == SELECT:
+            members.add(node.name)
+            named.add(first.id)
+        elif node.kind == CALL and node.name == "_[_]" and _is_text(node.children[1]):
+            members.add(str(node.children[1].value))
+            named.add(first.id)
+    reads = {node.id for node in walk(tree.root) if node.kind == IDENT and plain_name(node.name) == variable}
+    return frozenset(members) if reads <= named else None
 
 
 def literal_arguments(tree: Tree) -> Iterator[tuple[str, TextLiteral]]:

@@ -51,7 +51,8 @@ class Condition:
     it can match."""
 
     __slots__ = (
-        *("_eval", "error_count", "index", "last_error", "literals", "names", "rule", "schedules", "text"),
+        *("_eval", "error_count", "index", "labels", "last_error", "literals", "names", "rule", "schedules"),
+        "text",
     )
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
@@ -60,6 +61,7 @@ class Condition:
         self.literals = analysis.required_literals(tree)
         self.index = analysis.index_of(self.literals)
         self.names = analysis.names_of(tree)
+        self.labels = analysis.members_of(tree, "labels") if "labels" in self.names else frozenset()
         self.schedules = tuple(
             dict.fromkeys(literal.text for literal in analysis.literals_of(tree, "schedule"))
         )

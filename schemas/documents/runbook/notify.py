@@ -13,6 +13,7 @@ from schemas.documents.runbook.step import DELIVERY_TIMEOUT, StepDocument
 from schemas.documents.strict_model import StrictModel
 from schemas.values.duration import Duration
 from schemas.values.names import Name
+from schemas.values.priority import Priority
 
 DEFAULT_GROUP_WAIT = timedelta(seconds=30)
 DEFAULT_GROUP_INTERVAL = timedelta(minutes=5)
@@ -52,6 +53,7 @@ class NotificationAction(StrictModel):
 
     name: Name = Field(description="`notify-` and the name of the channel.", examples=["notify-ops"])
     notify: NotifyStep = Field(description="The queue.", examples=[{"channel": "ops"}])
+    priority: Priority = Field("normal", description="Priority of the channel.", examples=["high"])
 
     @property
     def finally_(self) -> None:

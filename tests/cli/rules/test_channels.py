@@ -52,7 +52,7 @@ def hook() -> Iterator[Hook]:
 
 
 @contextmanager
-def tester(settings: Settings, **variables: str) -> Iterator[None]:
+def sender(settings: Settings, **variables: str) -> Iterator[None]:
     """The part of a worker that performs tests, in another thread with an environment of its own."""
     theirs = settings.model_copy()
     theirs._secret_variables = variables
@@ -76,7 +76,7 @@ def tester(settings: Settings, **variables: str) -> Iterator[None]:
 
 @pytest.fixture
 def worker(settings: Settings) -> Iterator[None]:
-    with tester(settings.model_copy(update={"egress_allow": "127.0.0.1"})):
+    with sender(settings.model_copy(update={"egress_allow": "127.0.0.1"})):
         yield
 
 
@@ -111,11 +111,11 @@ def test_the_secrets_of_the_operator_are_not_used(
             "TOCSIN_EGRESS_ALLOW": "127.0.0.1",
         }
     )
-    with tester(theirs):
+    with sender(theirs):
         answer = operator("channels", "test", "leak", exit_code=1)
     assert "the worker has no secret 'github-token'" in answer.out
     assert hook.bodies == []
-    with tester(theirs, TOCSIN_SECRET_GITHUB_TOKEN="S3cretOfTheWorker"):
+    with sender(theirs, TOCSIN_SECRET_GITHUB_TOKEN="S3cretOfTheWorker"):
         operator("channels", "test", "leak")
     assert "S3cretOfTheWorker" in hook.headers[0]
 
@@ -157,7 +157,7 @@ def test_a_refusal_of_the_server_is_reported(applied: CommandLine, hook: Hook) -
 def test_the_guard_and_unknown_names_are_reported(
     applied: CommandLine, settings: Settings, hook: Hook
 ) -> None:
-    with tester(settings):
+    with sender(settings):
         guarded = applied("channels", "test", "ops", exit_code=1)
     assert "TOCSIN_EGRESS_ALLOW" in guarded.out
     assert hook.bodies == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ import pytest
 
 from rules.alarms.explain import explain_alarm
 from rules.alarms.queries import find_alarm
+from rules.language.cel import alarms as matchers
 from rules.language.cel import compile_matcher
 from rules.suppression import MatchedAlarm, Silence
 from rules.suppression.operator import add_silence
@@ -117,6 +119,67 @@ async def test_metrics_count_suppressed_alarms_by_their_kind(connection: Connect
     suppressed = {labels[0][1]: count for _, labels, count in families["tocsin_alarms_suppressed"].samples()}
     assert suppressed == {"snooze": 1, "silence": 1, "inhibit": 1}
     assert [count for _, _, count in families["tocsin_silences_active"].samples()] == [1]
+
+
+async def test_many_alarms_and_silences_let_other_tasks_run(connection: Connection) -> None:
+    """The clock and the workers answer scrapes in the loop in which they work."""
+    await connection.execute(
+        "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, payload, correlation_id)"
+        " select gen_random_uuid(), 'cpu-hot', 'host-' || n, 'open', 3, tocsin.instant(), '{}', gen_random_uuid()"
+        " from generate_series(1, 2000) n"
+    )
+    for number in range(10):
+        matcher = f'owner.endsWith("{number}") && owner.startsWith("host")'
+        await add_silence(connection, NewSilence(matcher, at(0), at(50), "", "ann"), ANN)
+    turns = 0
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if not is_done.is_set():
+            loop.call_soon(count)
+
+    loop, is_done = asyncio.get_running_loop(), asyncio.Event()
+    alarms = await list_open(connection)
+    loop.call_soon(count)
+    suppressed = await Suppressions().of(connection, alarms, at(1))
+    is_done.set()
+    assert len(suppressed) == 2_000
+    assert turns > 2_000 * 11 // 500
+
+
+def test_a_matcher_is_evaluated_once_for_alarms_that_differ_in_nothing_it_reads() -> None:
+    evaluated = matchers._matches.cache_info
+    matcher = compile_matcher('labels.site == "ams" && labels["rack"] != "7" && severity >= high')
+    before = evaluated().misses
+    found = [
+        matcher.matches(
+            {
+                "owner": f"host-{number}",
+                "severity": 4,
+                "labels": {"site": site, "rack": "1", "n": str(number)},
+            }
+        )
+        for number in range(100)
+        for site in ("ams", "fra")
+    ]
+    assert found == [True, False] * 100
+    assert evaluated().misses - before == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('labels.site == "a"', {"site"}),
+        ('has(labels.site) && labels["rack"] == "7"', {"site", "rack"}),
+        ('rule == "x"', set()),
+        ('labels.exists(name, name == "site")', None),
+        ('labels[owner] == "a"', None),
+        ('size(labels) > 0 && labels.site == "a"', None),
+    ],
+)
+def test_the_labels_that_a_matcher_reads(text: str, read: set[str] | None) -> None:
+    assert compile_matcher(text)._condition.labels == read
 
 
 def test_the_doctor_names_silences_that_match_nothing_or_last_long() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
@@ -11,6 +13,7 @@ from cdc.log_reader import LogReader
 from clock.lease import current_holder
 from clock.time_source import wall_now
 from migrations.runner import refuse_unmigrated
+from rules.actions.due_steps import CONSUMERS as ACTION_CONSUMERS
 from rules.lanes.dead_letters import count_dead_letters, read_dead_letters
 from rules.lanes.status import list_lanes, list_worker_problems, list_workers
 from tocsin.cli.doctor.checks import (
@@ -30,9 +33,7 @@ from tocsin.core.settings import Settings
 from tocsin.core.streams import find
 
 _TIMEOUT_S = 3.0
-# The durable consumers that all workers share: action steps of the record stream, and external events
-# of the ingest stream.
-_ACTION_CONSUMER = "actions"
+# The durable consumer of external events that all workers share.
 _EVENT_CONSUMER = "events"
 
 
@@ -62,8 +63,9 @@ async def _jetstream_checks(
     findings.append(
         check_leader("cdc", await current_holder(bus, settings, "cdc"), "", sessions.get("cdc", 0))
     )
-    findings.append(await _consumer_check(js, "perform", settings.stream, _ACTION_CONSUMER, workers))
-    findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, _EVENT_CONSUMER, workers))
+    consumers = tuple(ACTION_CONSUMERS.values())
+    findings.append(await _consumer_check(js, "perform", settings.stream, consumers, workers))
+    findings.append(await _consumer_check(js, "ingest", settings.ingest_stream, (_EVENT_CONSUMER,), workers))
     findings += await _replica_checks(js, settings)
     newest = await read_dead_letters(js, settings, None, 1)
     newest_at = parse_instant(newest[0]["at"]) if newest else None
@@ -83,13 +85,17 @@ async def _replica_checks(js: JetStreamContext, settings: Settings) -> list[Find
 
 
 async def _consumer_check(
-    js: JetStreamContext, purpose: str, stream: str, consumer: str, workers: Workers
+    js: JetStreamContext, purpose: str, stream: str, consumers: Sequence[str], workers: Workers
 ) -> Finding:
-    try:
-        info = await js.consumer_info(stream, consumer)
-    except NotFoundError:
-        return check_worker_lag(purpose, None, 0, workers)
-    return check_worker_lag(purpose, info.num_pending, info.num_ack_pending or 0, workers)
+    pending = unacknowledged = 0
+    for consumer in consumers:
+        try:
+            info = await js.consumer_info(stream, consumer)
+        except NotFoundError:
+            return check_worker_lag(purpose, None, 0, workers)
+        pending += info.num_pending or 0
+        unacknowledged += info.num_ack_pending or 0
+    return check_worker_lag(purpose, pending, unacknowledged, workers)
 
 
 def _version(bus: Client) -> str:
