@@ -9,22 +9,14 @@
 -- describes the roles.
 
 begin;
-do $$ begin create role tocsin_clock login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_clock is 'Tocsin: fires timers, and removes old rows.';
-do $$ begin create role tocsin_cdc login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_cdc is 'Tocsin: publishes the record log.';
-do $$ begin create role tocsin_worker login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_worker is 'Tocsin: evaluates rules and performs actions.';
-do $$ begin create role tocsin_author login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_author is 'Tocsin: applies rule files.';
-do $$ begin create role tocsin_operator login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_operator is 'Tocsin: acts on a running instance: commands of people.';
-do $$ begin create role tocsin_api login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_api is 'Tocsin: serves the HTTP API.';
-do $$ begin create role tocsin_client login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_client is 'Tocsin: services that schedule in their own transactions.';
-do $$ begin create role tocsin_reader login; exception when duplicate_object or unique_violation then null; end $$;
-comment on role tocsin_reader is 'Tocsin: reads the rows of its owners.';
+do $$ begin create role tocsin_clock login; comment on role tocsin_clock is 'Tocsin: fires timers, and removes old rows.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_cdc login; comment on role tocsin_cdc is 'Tocsin: publishes the record log.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_worker login; comment on role tocsin_worker is 'Tocsin: evaluates rules and performs actions.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_author login; comment on role tocsin_author is 'Tocsin: applies rule files.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_operator login; comment on role tocsin_operator is 'Tocsin: acts on a running instance: commands of people.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_api login; comment on role tocsin_api is 'Tocsin: serves the HTTP API.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_client login; comment on role tocsin_client is 'Tocsin: services that schedule in their own transactions.'; exception when duplicate_object or unique_violation then null; end $$;
+do $$ begin create role tocsin_reader login; comment on role tocsin_reader is 'Tocsin: reads the rows of its owners.'; exception when duplicate_object or unique_violation then null; end $$;
 revoke all on all tables in schema tocsin from public, tocsin_clock, tocsin_cdc, tocsin_worker, tocsin_author, tocsin_operator, tocsin_api, tocsin_client, tocsin_reader;
 revoke all on all functions in schema tocsin from public, tocsin_clock, tocsin_cdc, tocsin_worker, tocsin_author, tocsin_operator, tocsin_api, tocsin_client, tocsin_reader;
 grant usage on schema tocsin to tocsin_clock, tocsin_cdc, tocsin_worker, tocsin_author, tocsin_operator, tocsin_api, tocsin_client, tocsin_reader;

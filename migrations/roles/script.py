@@ -25,10 +25,9 @@ def role_statements() -> Iterator[str]:
     """Create the roles that do not exist. Needs the right to create roles."""
     for role, purpose in ROLES.items():
         yield (
-            f"do $$ begin create role {role} login; "
+            f"do $$ begin create role {role} login; comment on role {role} is 'Tocsin: {purpose}.'; "
             "exception when duplicate_object or unique_violation then null; end $$"
         )
-        yield f"comment on role {role} is 'Tocsin: {purpose}.'"
 
 
 def grant_statements() -> Iterator[str]:
