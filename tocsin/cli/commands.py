@@ -53,10 +53,16 @@ class Group(TyperGroup):
                 formatter.write_dl(rows)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The name of a subcommand is not taken for an argument of the group itself."""
+        """The name of a subcommand is not taken for an argument of the group itself.
+
+        Without one, a group with arguments is a command: its options may follow them.
+        """
         params = self.params
+        own = [param for param in params if param.param_type_name != "argument"]
         if args and args[0] in self.commands:
-            self.params = [param for param in params if param.param_type_name != "argument"]
+            self.params = own
+        elif len(own) < len(params):
+            ctx.allow_interspersed_args = True
         try:
             return super().parse_args(ctx, args)
         finally:

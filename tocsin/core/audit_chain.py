@@ -33,9 +33,17 @@ class ChainReport:
     problems: list[str] = field(default_factory=list)
 
 
-async def verify_chain(connection: Connection, head: tuple[int, str] | None = None) -> ChainReport:
-    """Check the whole chain. `head` is the position and the hash that an earlier check returned."""
+async def verify_chain(
+    connection: Connection, head: tuple[int, str] | None = None, newest: int | None = None
+) -> ChainReport:
+    """Check the chain, or its `newest` links.
+
+    `head` is the position and the hash that an earlier check returned.
+    """
     report = ChainReport(unsealed=int(await fetch_value(connection, "tocsin.core/count_unsealed")))
+    if newest is not None:
+        last = int(await fetch_value(connection, "tocsin.core/read_last_seal"))
+        report.position = max(last - newest, 0)
     previous: bytes | None = None
     seen_head = head is None
     while chunk := await fetch_all(

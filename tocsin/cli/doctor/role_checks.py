@@ -1,7 +1,8 @@
-"""The checks of the doctor about rights: who the services are, and what every role may do.
+"""The checks of the doctor about rights: who the services are, what every role may do, and the audit.
 
-Red: a service that runs as a superuser or as the owner of the schema, rights of PUBLIC, and a database
-whose time a session can set. The audit and the record log then prove less than they should.
+Red: a service that runs as a superuser or as the owner of the schema, rights of PUBLIC, a database whose
+time a session can set, and a changed audit. The newest links of the chain are checked, so that the cost
+is bounded; `tocsin audit verify` checks all of them.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ from collections.abc import Sequence
 
 from migrations.roles.check import check_public
 from tocsin.cli.doctor.checks import Finding
+from tocsin.core.audit_chain import ChainReport, verify_chain
 from tocsin.core.db import Connection, fetch_all, fetch_value
 
 _SHOWN = 5
+_NEWEST_LINKS = 10_000
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
     strong = await fetch_all(connection, "tocsin.cli/list_strong_services")
     public = await check_public(connection)
     movable = bool(await fetch_value(connection, "tocsin.cli/has_movable_time"))
-    return rights_findings(strong, public, movable)
+    return [
+        *rights_findings(strong, public, movable),
+        audit_finding(await verify_chain(connection, newest=_NEWEST_LINKS)),
+    ]
 
 
 def rights_findings(
@@ -54,3 +60,15 @@ def rights_findings(
             )
         )
     return findings or [Finding("ok", "roles", "no service runs as owner or superuser")]
+
+
+def audit_finding(report: ChainReport) -> Finding:
+    if report.problems:
+        more = f" and {len(report.problems) - 1} more problems" if len(report.problems) > 1 else ""
+        return Finding(
+            "red",
+            "audit",
+            f"{report.problems[0]}{more}",
+            "`tocsin audit verify` lists them; compare the rows with a backup",
+        )
+    return Finding("ok", "audit", f"{report.checked} rows unchanged, {report.unsealed} not chained yet")
