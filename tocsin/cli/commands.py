@@ -68,6 +68,11 @@ class Group(TyperGroup):
         finally:
             self.params = params
 
+    def get_params(self, ctx: Any) -> Any:
+        """Without arguments for a subcommand, whose path in usage texts would contain them."""
+        params = super().get_params(ctx)
+        return params if ctx.command is self else [p for p in params if p.param_type_name != "argument"]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         path = " ".join((ctx.command_path, args[0])).partition(" ")[2]
         if args[0] not in self.commands and path in RENAMED:
