@@ -3,8 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Tools that write the lock files and the SBOM, and what a production installation has.
+SUPPLY := .venv-supply
+PRODUCTION := .venv-production
+# Only what a lock file names, with its hashes. The lock files are complete: nothing is resolved.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := $(PIP_INSTALL) --require-hashes
 
-.PHONY: help up test check bench clean
+.PHONY: help up test check audit lock sbom bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -17,22 +23,50 @@ test: check ## every check and every test
 	@# With bytecode, also where the environment turns it off: tests start hundreds of processes.
 	@PYTHONDONTWRITEBYTECODE= "$(BIN)/python" -m pytest -n auto --dist worksteal
 
-check: $(INSTALLED) ## ruff, mypy --strict, import-linter
+check: $(INSTALLED) ## ruff, mypy --strict, import-linter, licences, known vulnerabilities
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
 	@"$(BIN)/lint-imports"
+	@"$(BIN)/python" -m tests.supply.licences
+	@"$(BIN)/python" -m tests.supply.audit
+
+audit: $(INSTALLED) ## known vulnerabilities; fails if no vulnerability service can be reached
+	@"$(BIN)/python" -m tests.supply.audit --required
+
+lock: $(SUPPLY)/.installed ## write requirements/ from pyproject.toml; UPGRADE=1 takes the newest versions
+	@"$(SUPPLY)/bin/python" -m tests.supply.lock $(if $(UPGRADE),--upgrade)
+
+sbom: $(SUPPLY)/.installed $(PRODUCTION)/.installed ## dist/tocsin.cdx.json: what a production installation has
+	@mkdir -p dist
+	@"$(SUPPLY)/bin/cyclonedx-py" environment --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/tocsin.cdx.json "$(PRODUCTION)"
+	@echo "wrote dist/tocsin.cdx.json"
 
 bench: $(INSTALLED) ## every benchmark, as ratios to a limit in the same run
 	@"$(BIN)/python" -m bench all
 
-clean: ## remove the virtual environment, caches and the data of `make up`
-	rm -rf $(VENV) .tocsin .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove the virtual environments, caches and the data of `make up`
+	rm -rf $(VENV) $(SUPPLY) $(PRODUCTION) .tocsin .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "tocsin needs Python 3.11 or newer: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@test -x "$(BIN)/python" || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@"$(BIN)/python" $(LOCKED) --requirement requirements/dev.txt
+	@"$(BIN)/python" $(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $(INSTALLED)
+
+$(SUPPLY)/.installed: requirements/supply.txt
+	@test -x "$(SUPPLY)/bin/python" || $(PYTHON) -m venv $(SUPPLY)
+	@"$(SUPPLY)/bin/python" $(LOCKED) --requirement $<
+	@touch $@
+
+$(PRODUCTION)/.installed: pyproject.toml requirements/runtime.txt requirements/build.txt
+	@rm -rf $(PRODUCTION)
+	@$(PYTHON) -m venv $(PRODUCTION)
+	@"$(PRODUCTION)/bin/python" $(LOCKED) --requirement requirements/runtime.txt --requirement requirements/build.txt
+	@"$(PRODUCTION)/bin/python" $(PIP_INSTALL) --no-build-isolation .
+	@"$(PRODUCTION)/bin/python" -m pip uninstall --quiet --yes --requirement requirements/build.txt setuptools
+	@touch $@

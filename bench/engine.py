@@ -51,7 +51,8 @@ def run(arguments: list[str]) -> dict[str, object]:
 def _datapoint(number: int) -> Arrival:
     minute, series = divmod(number, _SERIES)
     value = 70.0 if series == 7 and minute % 50 < 2 else 60.0 + number * 7 % 13 * 0.3
-    return Arrival(_T0 + timedelta(minutes=minute), number, f"plant-{series}", _KEY, value, _T0, _LABELS)
+    at = _T0 + timedelta(minutes=minute)
+    return Arrival(at, number, f"plant-{series}", _KEY, value, at, _LABELS)
 
 
 def _compiled(condition: dict[str, Any]) -> CompiledRules:

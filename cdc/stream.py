@@ -25,7 +25,7 @@ def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig
     prefix = settings.subjects
     return stream_config(
         settings.stream,
-        [f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "tombstone")],
+        [f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "calc", "tombstone")],
         settings.stream_replicas,
         description="tocsin record log, sequence equal to seq",
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),

@@ -310,6 +310,20 @@ comment on column tocsin.audit_seal.digest is 'SHA-256 of the row of the audit.'
 comment on column tocsin.audit_seal.hash is 'SHA-256 of the hash before and the digest.';
 comment on column tocsin.audit_seal.pruned_at is 'When retention removed the row of the audit.';
 
+create table tocsin.calc_position (
+    only_row boolean not null default true,
+    until timestamp with time zone,
+    rules_seq bigint,
+    rules_begin timestamp with time zone,
+    constraint calc_position_only_row_check CHECK (only_row),
+    constraint calc_position_pkey PRIMARY KEY (only_row)
+) with (fillfactor=50);
+comment on table tocsin.calc_position is 'How far the windows of calc_rules were calculated: one row. Written by the worker that calculates, in the transaction of the results.';
+comment on column tocsin.calc_position.until is 'End of the last window that was calculated; null before the first.';
+comment on column tocsin.calc_position.rules_seq is 'Seq of the rules-applied event of the apply whose documents calculated it.';
+comment on column tocsin.calc_position.rules_begin is 'Instant from which these documents calculate windows.';
+insert into tocsin.calc_position default values;
+
 create table tocsin.cdc_report (
     only_row boolean not null default true,
     at timestamp with time zone,
@@ -380,6 +394,7 @@ create table tocsin.current_value (
     constraint current_value_owner_check CHECK ((length(owner) <= 128)),
     constraint current_value_pkey PRIMARY KEY (owner, key)
 ) with (fillfactor=70);
+CREATE INDEX current_value_base_key ON tocsin.current_value USING btree (split_part(key, '{'::text, 1));
 CREATE INDEX current_value_stale ON tocsin.current_value USING btree (owner, stale_since) WHERE (freshness = 'stale'::text);
 comment on table tocsin.current_value is 'One row per series: its newest value and whether it is stale. Written by workers; the clock marks a series as stale.';
 comment on column tocsin.current_value.partition is 'Partition of the data lane that the owner belongs to.';
@@ -418,15 +433,16 @@ create table tocsin.datapoint_calculated (
     correlation_id uuid not null,
     epoch bigint,
     constraint datapoint_calculated_key_check CHECK (((length(key) >= 1) AND (length(key) <= 512))),
-    constraint datapoint_calculated_kind_check CHECK ((kind = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text]))),
+    constraint datapoint_calculated_kind_check CHECK ((kind = ANY (ARRAY['stale'::text, 'fresh'::text, 'health'::text, 'calc'::text]))),
     constraint datapoint_calculated_owner_check CHECK ((length(owner) <= 128)),
     constraint datapoint_calculated_payload_check CHECK ((octet_length((payload)::text) <= 229376)),
     constraint datapoint_calculated_pkey PRIMARY KEY (seq)
 ) partition by RANGE (seq);
-comment on table tocsin.datapoint_calculated is 'Datapoints that Tocsin derives: a series became stale or fresh, or the health of a system changed. Written by tocsin.append for the clock (stale) and the workers.';
+CREATE INDEX datapoint_calculated_result ON tocsin.datapoint_calculated USING btree (split_part(key, '{'::text, 1), ts) WHERE (kind = 'calc'::text);
+comment on table tocsin.datapoint_calculated is 'Datapoints that Tocsin derives: a series became stale or fresh, the health of a system changed, or a calc_rule gave a value. Written by tocsin.append for the clock (stale) and the workers.';
 comment on column tocsin.datapoint_calculated.owner is 'Owner of the series, or the name of the system.';
 comment on column tocsin.datapoint_calculated.ts is 'Instant that it is for, such as the deadline that passed.';
-comment on column tocsin.datapoint_calculated.kind is 'Kind of calculated datapoint: stale, fresh or health.';
+comment on column tocsin.datapoint_calculated.kind is 'Kind of calculated datapoint: stale, fresh, health or calc.';
 revoke all on table tocsin.datapoint_calculated from public;
 
 create table tocsin.datapoint_kept (
@@ -584,6 +600,10 @@ comment on column tocsin.lane_worker.remedy is 'What an operator can do about th
 
 create table tocsin.lock_audit ();
 comment on table tocsin.lock_audit is 'Lock for chaining the audit, without rows. See tocsin.seal_audit().';
+
+create table tocsin.lock_calculation ();
+comment on table tocsin.lock_calculation is 'Lock for calculating windows, without rows. See tocsin.try_lock_calculation().';
+revoke all on table tocsin.lock_calculation from public;
 
 create table tocsin.lock_health ();
 comment on table tocsin.lock_health is 'Lock for writing health, without rows. See tocsin.lock_health().';
@@ -1708,7 +1728,7 @@ AS $function$
         select from unnest(patterns) as p (pattern)
         where case when right(p.pattern, 1) = '*' then starts_with(owner, left(p.pattern, -1)) else owner = p.pattern end)
 $function$;
-comment on function tocsin.owner_matches(text,text[]) is 'Whether an owner is named by a pattern: an owner, or the beginning of one followed by *. The same as tocsin/core/policy.py.';
+comment on function tocsin.owner_matches(text,text[]) is 'Whether an owner is named by a pattern: an owner, or the beginning of one followed by *. The same as tocsin/policy/decision.py.';
 revoke all on function tocsin.owner_matches(text,text[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.principal(claimed text)
@@ -2575,6 +2595,23 @@ $function$;
 comment on function tocsin.token(text) is 'Text as one token of a NATS subject, the same as in Python: bytes outside [A-Za-z0-9_-] become %XX, an empty text becomes _.';
 revoke all on function tocsin.token(text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.try_lock_calculation()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    lock table tocsin.lock_calculation in share row exclusive mode nowait;
+    return true;
+exception
+    when lock_not_available then
+        return false;
+end
+$function$;
+comment on function tocsin.try_lock_calculation() is 'Takes the lock for calculating windows until the transaction ends. False if another session has it.';
+revoke all on function tocsin.try_lock_calculation() from public;
+
 CREATE OR REPLACE FUNCTION tocsin.try_lock_health()
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2708,6 +2745,7 @@ insert into public.tocsin_migration (number, name, checksum) values (17, '0017_r
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
-insert into public.tocsin_migration (number, name, checksum) values (21, '0021_principals_and_audit', '1fb299ae55d6424ea498806d1259ae8e76ab38918eaf0036cb966323c2712398');
+insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', '7eefaee71e70b77dfa7a6d93acc981e273d88ce79cf08d6f3230fe1a8e5201d9');
+insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 
 select tocsin.extend_log();

@@ -47,6 +47,18 @@ DELIVERIES = WORKER.counter(
     "outcome",
 )
 DEAD_LETTERS = WORKER.counter("tocsin_dead_letters_total", "dead letters that were written", "kind")
+CALC_RESULTS = WORKER.counter("tocsin_calc_results_total", "results of calc_rules", "rule")
+CALC_LATE = WORKER.counter(
+    "tocsin_calc_late_total", "late datapoints that an input of a calc_rule ignored in a window", "rule"
+)
+CALC_FAILED = WORKER.counter(
+    "tocsin_calc_failed_total",
+    "groups whose value could not be calculated, as after a division by zero",
+    "rule",
+)
+CALC_DROPPED = WORKER.counter(
+    "tocsin_calc_dropped_total", "groups without a result: there were too many, or a key was too long", "rule"
+)
 
 for _outcome in ("accepted", "failed"):
     CANARIES.add(0, _outcome)

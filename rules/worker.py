@@ -1,4 +1,4 @@
-"""The worker: lanes, steps, reports, external events and health, in one service.
+"""The worker: lanes, steps, reports, external events, health and calculation, in one service.
 
 Any number of workers run at once: they share the partitions of the lanes, and are competing
 consumers of everything else.
@@ -25,6 +25,7 @@ from rules.actions.queue import QueueBackstop
 from rules.actions.reports import ReportConsumer
 from rules.alarms.over_events import EventAlarms
 from rules.alarms.over_series import SeriesAlarms
+from rules.calc.evaluator import CalcEvaluator
 from rules.dispatch.alarm_transitions import AlarmTransitions
 from rules.dispatch.dispatcher import Dispatcher
 from rules.dispatch.event_waits import EventWaits
@@ -82,6 +83,7 @@ class Worker:
             Service("reports", ReportConsumer(self._settings).run),
             Service("ingest", EventIngester(self._settings).run),
             Service("health", HealthDecider(self._settings).run),
+            Service("calc", CalcEvaluator(self._settings).run),
             Service("channel tests", ChannelTester(self._settings).run),
         ]
         try:

@@ -39,8 +39,11 @@ def snippets(language: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "text"), list(snippets("yaml")))
-def test_every_yaml_snippet_loads(page: str, text: str) -> None:
-    assert load_text(text, file=page).documents
+def test_every_yaml_snippet_loads_and_can_be_stored(page: str, text: str) -> None:
+    loaded = load_text(text, file=page)
+    assert loaded.documents
+    for document in loaded.documents:
+        assert type(document.model).model_validate(document.data) == document.model
 
 
 @pytest.mark.parametrize(("page", "text"), list(snippets("yaml test")))

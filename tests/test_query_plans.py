@@ -26,6 +26,7 @@ _COMMANDS = re.compile(
 )
 """Statements of commands and replays, which read whole tables on purpose."""
 _BOUNDED = {
+    "calc_position",
     "cdc_report",
     "event_kept",
     "lane_partition",

@@ -9,8 +9,10 @@ elapsed time. A wall time that the clocks skip becomes the first instant after t
 
 Why our own grammar: the libraries guess. One reads "tomorrow at 9" as 10:30, another an ISO instant
 as 20:26 today. A timer that is set wrong without notice is worse than an error, so a day without a
-clock time, a past time and "friday at midnight" are rejected. Callers show the resolved result with
-its zone.
+clock time, a past time and everything that people read in two ways are rejected with the choices:
+"friday at midnight", a bare number after a date (an hour or a year), an hour from 1 to 6 without am or
+pm, "next friday" in the days before a Friday. With a colon the hour is that of the 24-hour clock.
+Callers show the resolved result with its zone.
 
 On failure: `InvalidInput`.
 """
@@ -23,12 +25,13 @@ from zoneinfo import ZoneInfo
 from timers.recurrence.once import parse_iso
 from timers.recurrence.wall_time import resolve, to_wall
 from timers.recurrence.zones import zone
+from timers.time_words import plain_words
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH, check_aware
 
 EXAMPLES = (
     "'in 30 minutes', 'in 1h30m', 'in 2 weeks', 'at 9am', 'tomorrow at 9am', 'tonight at 8', "
-    "'next friday at 3pm', 'march 10 at 2pm', 'on 2026-03-10 at 14:00', '2026-03-10T14:00:00Z' or "
+    "'friday at 3pm', 'march 10 at 2pm', 'on 2026-03-10 at 14:00', '2026-03-10T14:00:00Z' or "
     "a unix timestamp such as 1773151200"
 )
 
@@ -44,8 +47,17 @@ _UNIT = (
     r"(?:(?P<w>w|weeks?)|(?P<d>d|days?)|(?P<h>h|hrs?|hours?)|(?P<m>m|mins?|minutes?)|(?P<s>s|secs?|seconds?))"
 )
 _AMOUNT = re.compile(rf"(?P<number>[0-9]{{1,7}}|an?(?= )) ?{_UNIT}(?![a-z])(?:,? and |, | |)")
-_CLOCK = r"(?P<clock>[0-9]{1,2}(?::[0-9]{2}){0,2} ?(?:am|pm)?|noon|midnight)"
-_CLOCK_PARTS = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(?::([0-9]{2}))? ?(am|pm)?")
+_CLOCK = (
+    r"(?P<clock>(?:(?:half past|quarter past|quarter to) )?[0-9]{1,2}(?: ?[ap]m)?"
+    r"|[0-9]{1,2}(?::[0-9]{2}){1,2}(?: ?[ap]m)?|[0-9]{4}|noon|midnight)"
+)
+_CLOCK_PARTS = re.compile(
+    r"(?:(?P<fraction>half past|quarter past|quarter to) )?"
+    r"(?P<hour>[0-9]{1,2}):?(?P<minute>[0-9]{2})?(?::(?P<second>[0-9]{2}))?(?P<meridiem> ?[ap]m)?"
+)
+_FRACTIONS = {"half past": 30, "quarter past": 15, "quarter to": -15}
+# People who write one of these hours without am or pm mostly mean the afternoon, a 24-hour clock does not.
+_UNCLEAR_HOURS = frozenset("123456")
 _NAMES = {name: number for number, name in enumerate(_WEEKDAYS)} | {
     name[:3]: number for number, name in enumerate(_WEEKDAYS)
 }
@@ -61,10 +73,10 @@ _DAY = (
     rf"|(?:on )?(?P<day2>[0-9]{{1,2}})(?:st|nd|rd|th)? {_MONTH.format('month2')}(?: (?P<year2>[0-9]{{4}}))?)"
 )
 _FORMS = (
-    re.compile(rf"{_DAY}(?: at|,)? {_CLOCK}"),
-    re.compile(rf"(?:at )?{_CLOCK},? {_DAY}"),
+    re.compile(rf"(?P<on>{_DAY})(?:(?P<at> at)|,)? {_CLOCK}"),
+    re.compile(rf"(?P<at>at )?{_CLOCK},? (?P<on>{_DAY})"),
     re.compile(
-        rf"at {_CLOCK}"
+        rf"(?P<at>at) {_CLOCK}"
         r"|(?P<bare>noon|midnight|[0-9]{1,2}(?::[0-9]{2})? ?(?:am|pm)|[0-9]{1,2}:[0-9]{2})"
     ),
 )
@@ -112,7 +124,7 @@ def parse_when(text: str, *, now: datetime, tz: str) -> datetime:
     if not isinstance(text, str) or len(text) > _MAX_CHARACTERS or not text.isascii():
         raise InvalidInput(f"{str(text)[:_MAX_CHARACTERS]!r} is not a time", remedy=f"write {EXAMPLES}")
     tz_info = zone(tz)
-    words = " ".join(text.lower().split())
+    words = plain_words(text)
     try:
         instant = _read(words, now.astimezone(UTC), tz_info)
     except (OverflowError, ValueError):
@@ -136,11 +148,18 @@ def _read(words: str, now: datetime, tz_info: ZoneInfo) -> datetime | None:
         return iso if iso.tzinfo is not None else _to_instant(iso, now, tz_info)
     if words.startswith("in "):
         return _read_distance(words[3:], now, tz_info)
+    if _DAY_ALONE.fullmatch(words):
+        return None
     for form in _FORMS:
         match = form.fullmatch(words)
         if match is not None:
             groups = match.groupdict()
             clock = groups["clock"] or groups["bare"]
+            if clock.isdigit() and not groups["at"]:
+                raise InvalidInput(
+                    f"the number {clock!r} beside a day may be an hour or a year",
+                    remedy=f"write '{groups['on']} at {clock}', or the hour with am, pm or a colon",
+                )
             return _earliest_after(now, tz_info, _candidates(groups, clock, to_wall(now, tz_info)))
     return None
 
@@ -181,9 +200,30 @@ def _candidates(groups: dict[str, str | None], clock: str, today: datetime) -> I
             )
         yield datetime.combine(today.date() + timedelta(days=1), time())
         return
-    at = _clock_time(clock, tonight=groups.get("relative") == "tonight")
+    tonight = groups.get("relative") == "tonight"
+    if not tonight and clock.split(" ")[-1] in _UNCLEAR_HOURS:
+        exact = f" or 0{clock}:00" if clock.isdigit() else ""
+        joint = "," if exact else " or"
+        raise InvalidInput(
+            f"{clock!r} may be in the morning or in the afternoon",
+            remedy=f"write {clock}am{joint} {clock}pm{exact}",
+        )
+    at = _clock_time(clock, tonight=tonight)
+    if groups.get("which") == "next ":
+        _check_next(str(groups["weekday"]), clock, today.date())
     for day in _days(groups, today.date()):
         yield datetime.combine(day, at)
+
+
+def _check_next(weekday: str, clock: str, today: date) -> None:
+    """Reject "next friday" where it may be the coming one or the one of the week after."""
+    ahead = (_NAMES[weekday] - today.weekday()) % 7
+    if ahead and today.weekday() + ahead < 7:
+        coming = today + timedelta(days=ahead)
+        raise InvalidInput(
+            f"'next {weekday}' may be {coming} or {coming + timedelta(days=7)}",
+            remedy=f"write '{weekday} at {clock}' for {coming}, or '{coming + timedelta(days=7)} at {clock}'",
+        )
 
 
 def _names_day(groups: dict[str, str | None]) -> bool:
@@ -234,13 +274,16 @@ def _clock_time(clock: str, *, tonight: bool) -> time:
     match = _CLOCK_PARTS.fullmatch(clock)
     if match is None:
         raise ValueError(clock)
-    hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
-    if match[4] is not None:
+    hour, minute, second = int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0)
+    if match["meridiem"] is not None or match["fraction"] is not None:
         if not 1 <= hour <= 12:
-            raise InvalidInput(f"{clock!r} is not a clock time: with am or pm the hour is 1 to 12")
-        hour = hour % 12 + (12 if match[4] == "pm" else 0)
-    elif tonight and 1 <= hour < 12:
+            raise InvalidInput(f"{clock!r} is not a clock time: the hour is 1 to 12 here")
+        if match["meridiem"] is not None:
+            hour = hour % 12 + (12 if match["meridiem"].endswith("pm") else 0)
+    if match["meridiem"] is None and tonight and 1 <= hour < 12:
         hour += 12
+    if match["fraction"] is not None:
+        hour, minute = divmod(60 * hour + _FRACTIONS[match["fraction"]], 60)
     if tonight and not 17 <= hour <= 23:
         raise InvalidInput(
             f"{clock!r} is not tonight", remedy="give a time from 5pm to 11:59pm, or a day and a clock time"

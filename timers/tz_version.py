@@ -22,7 +22,7 @@ async def refuse_older_tz_data(connection: Connection, schedule: str) -> None:
         raise Refused(
             f"schedule {schedule!r} depends on a timezone, and the tz data of this process ({own}) is older than "
             f"that of the clock ({stored})",
-            remedy="install the tzdata package of the clock here (`pip install -U tzdata`), or use UTC",
+            remedy="install the tzdata package of the clock here, or use UTC",
         )
 
 

@@ -33,6 +33,7 @@ alarm                 SUD    S    SIUD    SIUD    SUD       rows
 arrival_gap           SD     -    SI      S       SD        -
 audit                 S      -    S       S       S         -
 audit_seal            S      -    -       -       S         -
+calc_position         S      -    SU      S       S         -
 cdc_report            S      SU   S       S       S         -
 channel_test          -      -    SU      -       SID       -
 current_value         SUD    S    SIU     SU      SUD       rows
@@ -47,6 +48,7 @@ ingest_event          SD     -    SI      S       SD        -
 lane_partition        SU     S    SIU     SU      SU        -
 lane_worker           S      -    SIUD    S       S         -
 lock_audit            -      -    -       -       -         -
+lock_calculation      -      -    -       -       -         -
 lock_health           -      -    -       -       -         -
 lock_log              -      -    -       -       -         -
 lock_partitions       -      -    -       -       -         -
@@ -136,6 +138,7 @@ _FUNCTIONS = MappingProxyType(
         "stamp_audit": "",
         "take_over": "clock",
         "token": _ALL,
+        "try_lock_calculation": "worker",
         "try_lock_health": "worker",
         "try_share_log": "worker",
         "write_audit": "clock cdc worker author operator",

@@ -71,16 +71,18 @@ async def read_failing(connection: Connection) -> FailingNotifications:
 def status_text(row: Row) -> str:
     """The state of a notification in words: why a channel was notified, or was not."""
     state, messages = row["state"], row["messages"]
-    sent = f"{messages} {'message' if messages == 1 else 'messages'} delivered"
+    sent = f"{_count(messages, 'message')} delivered"
     if row["delivered_at"] is not None:
         sent += f", the last at {instant_text(row['delivered_at'])}"
     fallback = (
-        f"; the fallback was notified {row['fallback_messages']} times" if row["fallback_messages"] else ""
+        f"; {_count(row['fallback_messages'], 'message')} delivered to the fallback"
+        if row["fallback_messages"]
+        else ""
     )
     if state in ("failing", "failed"):
         verb = "fails" if state == "failing" else "was given up; it failed"
         since = f" since {instant_text(row['failing_since'])}" if row["failing_since"] is not None else ""
-        return f"{verb}{since} ({row['failures']} attempts): {row['error']}{fallback}"
+        return f"{verb}{since} ({_count(row['failures'], 'attempt')}): {row['error']}{fallback}"
     if state == "held":
         return f"held by {', '.join(row['held_by'] or ())}; {sent}{fallback}"
     if state == "gathering":
@@ -89,3 +91,7 @@ def status_text(row: Row) -> str:
     if state in ("completed", "cancelled"):
         return f"{state}: {row['error']}" if row["error"] else state
     return f"{sent}{fallback}" if messages or fallback else "about to be sent"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -27,6 +27,7 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.secrets import Secrets
 from schemas.documents.targets import AppriseTarget
 from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.extras import install_remedy
 
 _PROCESS = "rules.delivery.apprise_process"
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}
@@ -36,7 +37,7 @@ async def send_apprise(
     egress: Egress, target: AppriseTarget, message: Message, secrets: Secrets
 ) -> DeliveryOutcome:
     if importlib.util.find_spec("apprise") is None:
-        raise InvalidInput("apprise is not installed for the worker", remedy="pip install 'tocsin[apprise]'")
+        raise InvalidInput("apprise is not installed for the worker", remedy=install_remedy("apprise"))
     timeout_s = target.timeout.total_seconds()
     request = {
         "url": await secrets.reveal_url(target.url),

@@ -46,7 +46,9 @@ def opened_payload(
 
     A `message` that cannot be filled is replaced by the default text.
     """
-    threshold = STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold_of(severity)
+    threshold = (
+        STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold_of(firing.severity or severity)
+    )
     payload: dict[str, Any] = {
         "threshold": threshold,
         "since": instant_text(firing.since),

@@ -106,6 +106,10 @@ class RuleState(NamedTuple):
         tracks = {**self.tracks, key: track}
         return RuleState._make((*self[:7], fingerprint, self.firing_series, tracks, self.join_at, expire_at))
 
+    def expiring(self, expire_at: datetime | None) -> RuleState:
+        """The state with another `expire_at`; called for every datapoint of a rule with a window."""
+        return self if expire_at == self.expire_at else RuleState._make((*self[:11], expire_at))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "phase": self.phase,

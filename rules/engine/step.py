@@ -88,10 +88,10 @@ def _pass_time(
 
 def _expire_all(rule: Rule, owner: str, state: RuleState, at: datetime) -> tuple[RuleState, Effects]:
     effects: Effects = ()
-    for key in sorted(state.tracks):
+    for key in sorted(state.tracks) if len(state.tracks) > 1 else state.tracks:
         state, more = _expire(rule, owner, state, key, at)
         effects += more
-    return state._replace(expire_at=next_expiry(rule, state)), effects
+    return state.expiring(next_expiry(rule, state)), effects
 
 
 def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) -> tuple[RuleState, Effects]:
@@ -101,9 +101,10 @@ def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) ->
     buckets = rule.window.trimmed(track.buckets, at)
     if buckets is track.buckets:
         return state, ()
-    state = state.tracking(key, track._replace(buckets=buckets), rule.fingerprint, state.expire_at)
+    track = track._replace(buckets=buckets)
+    state = state.tracking(key, track, rule.fingerprint, state.expire_at)
     last = Arrival(at, 0, owner, key, track.value, track.ts, track.labels)
-    return _evaluate_series(rule, state, last, None, track._replace(buckets=buckets))
+    return _evaluate_series(rule, state, last, None, track)
 
 
 def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
@@ -119,7 +120,7 @@ def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, 
     state = state.tracking(arrival.key, track, rule.fingerprint, state.expire_at)
     state, effects = _evaluate_series(rule, state, arrival, before, track)
     if rule.window is not None and state.expire_at is None:
-        state = state._replace(expire_at=next_expiry(rule, state))
+        state = state.expiring(next_expiry(rule, state))
     return state, effects
 
 
@@ -140,7 +141,7 @@ def _evaluate_series(
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
-        value = rule.window.amount(track.buckets, counted(track), track.ts, arrival.at)
+        value = rule.window.amount(track.buckets, counted(track.value, track.resets), track.ts, arrival.at)
     had_no_data = firing is not None and firing.cause == "no_data"
     is_open = firing is not None and _is_open(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
@@ -201,7 +202,9 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
         value = (
             None
             if track is None
-            else rule.window.amount(track.buckets, counted(track), track.ts, went_stale.at)
+            else rule.window.amount(
+                track.buckets, counted(track.value, track.resets), track.ts, went_stale.at
+            )
         )
     evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
@@ -255,8 +258,9 @@ def _count_event(
     activation = rule.activation_of_event(event)
     assert rule.count is not None
     if firing is not None and rule.clear is not None and rule.clear.matches(activation):
-        state = state._replace(tracks={})
-        return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
+        # It does not wait for the events to become too old.
+        counting = firing._replace(clear_due_at=None)
+        return _continue(rule, state._replace(tracks={}), counting, False, rule.keep_firing_for, evaluated)
     if rule.fire.evaluate(activation) is not True:
         return state, ()
     before = state.tracks.get(_EVENTS_KEY)
@@ -346,8 +350,11 @@ def _continue(
         return transition(rule, state, others, evaluated)
     if is_firing:
         firing_again = firing._replace(clear_due_at=None)
+        if rule.levels:
+            severity = rule.severity_of(evaluated.value)
+            firing_again = firing_again._replace(value=evaluated.value, severity=severity)
         return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
-    if state.phase == "pending" or firing.due_at > evaluated.at:
+    if not clear_for or state.phase == "pending" or firing.due_at > evaluated.at:
         others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
         return transition(rule, state, others, evaluated)
     cleared = firing._replace(clear_due_at=evaluated.at + clear_for)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rules.engine.evaluate import increase
 from rules.engine.inputs import Arrival, Value
 from rules.engine.rule import Rule
 from rules.engine.state import RuleState, Track
@@ -15,29 +14,34 @@ from rules.engine.windows import Buckets
 
 
 def track_of(rule: Rule, before: Track | None, arrival: Arrival) -> Track:
+    """The track after a datapoint; called for every datapoint of a rule that needs tracks."""
+    value, window = arrival.value, rule.window
     resets, fired = 0.0, ""
     buckets: Buckets = ()
     if before is not None:
-        resets, fired, buckets = before.resets, before.fired, before.buckets
-        risen = increase(rule, arrival, before)
-        if risen is not None and not isinstance(before.value, str) and not isinstance(arrival.value, str):
+        last, _, _, buckets, resets, fired, _ = before
+        if (
+            not isinstance(last, str)
+            and not isinstance(value, str)
+            and value < last
+            and rule.types.is_counter(arrival.key)
+        ):
             # The sum of what a counter lost by its resets.
-            resets += risen - (arrival.value - before.value)
-    track = Track(arrival.value, arrival.at, arrival.ts, (), resets, fired)
-    if rule.window is None:
-        return track
-    value = counted(track) if rule.window.reduce == "rate" else arrival.value
-    added = rule.window.add(buckets, value, arrival.at, arrival.ts)
-    return track._replace(buckets=added, labels=arrival.labels)
+            resets += last
+    if window is None:
+        return Track(value, arrival.at, arrival.ts, (), resets, fired)
+    added = counted(value, resets) if window.reduce == "rate" else value
+    buckets = window.add(buckets, added, arrival.at, arrival.ts)
+    return Track(value, arrival.at, arrival.ts, buckets, resets, fired, arrival.labels)
 
 
-def counted(track: Track) -> Value:
+def counted(value: Value, resets: float) -> Value:
     """The value of a counter as if it had never been reset."""
-    return track.value if isinstance(track.value, str) or not track.resets else track.value + track.resets
+    return value if isinstance(value, str) or not resets else value + resets
 
 
 def next_expiry(rule: Rule, state: RuleState) -> datetime | None:
     if rule.window is None or rule.reads_freshness or (rule.window_only_falls and not state.firing_series):
         return None
-    expiries = (rule.window.expiry(track.buckets) for track in state.tracks.values())
-    return min((expiry for expiry in expiries if expiry is not None), default=None)
+    expiries = [rule.window.expiry(track.buckets) for track in state.tracks.values() if track.buckets]
+    return min(expiries, default=None)

@@ -227,16 +227,22 @@ def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tup
         changed, more = _changed(rule, state, members, input.at)
         return changed, effects + more
     state = state._replace(firing_series=kept)
+    effects = ()
+    if rule.count is not None and members:
+        # A count has a deadline from its first event on, and its severity may rise until then.
+        state, effects = _changed(rule, state, members, input.at)
     due_at = max((firing.clear_due_at or input.at for firing in members.values()), default=input.at)
     payload = state.resolution
-    if payload is None or state.phase != "clearing" or input.key:
+    if payload is None or state.phase != "clearing" or input.key or effects:
+        assert state.alarm is not None
+        alarm = state.alarm
         payload = _resolution(rule, state, alarm, input)
     if due_at <= input.at:
         return _ended(state), (*_cancel_clearing(state, alarm), Resolve(alarm, input.at, payload))
     if state.phase == "clearing" and (due_at, payload) == (state.due_at, state.resolution):
-        return state, ()
+        return state, effects
     state = state._replace(phase="clearing", due_at=due_at, resolution=payload)
-    return state, (ArmSustain(alarm.id, "clear", due_at, payload),)
+    return state, (*effects, ArmSustain(alarm.id, "clear", due_at, payload))
 
 
 def _resolution(rule: Rule, state: RuleState, alarm: Alarm, input: EvaluatedInput) -> dict[str, Any]:
@@ -261,12 +267,17 @@ def _changed(
     alarm = state.alarm
     assert alarm is not None
     series, severity = tuple(sorted(members)), max(firing.severity for firing in members.values())
-    firing_members = {key: firing for key, firing in members.items() if firing.clear_due_at is None}
+    firing_members = {
+        key: firing for key, firing in members.items() if firing.clear_due_at is None
+    } or members
     lead = alarm.lead
-    if lead not in firing_members:
-        lead = min(firing_members, key=lambda key: (firing_members[key].since, key))
+    top = max(firing.severity for firing in firing_members.values())
+    is_outranked = lead in firing_members and firing_members[lead].severity < top
+    if is_outranked or lead not in firing_members:
+        ranked = [(firing.since, key) for key, firing in firing_members.items() if firing.severity == top]
+        lead = min(ranked)[1]
     cause = firing_members[lead].cause
-    if (series, severity, cause) == (alarm.series, alarm.severity, alarm.cause):
+    if not is_outranked and (series, severity, cause) == (alarm.series, alarm.severity, alarm.cause):
         return state, ()
     described, failed = _described(rule, alarm, lead, firing_members[lead], series, severity)
     number = alarm.changes + 1

@@ -64,14 +64,16 @@ class Window:
     def trimmed(self, buckets: Buckets, at: datetime) -> Buckets:
         """The buckets that count at an instant."""
         oldest = microseconds_of(at) // self._width - BUCKETS
-        first = 0
+        if not buckets or buckets[0][0] > oldest:
+            return buckets
+        first = 1
         while first < len(buckets) and buckets[first][0] <= oldest:
             first += 1
-        return buckets[first:] if first else buckets
+        return buckets[first:]
 
-    def expiry(self, buckets: Buckets) -> datetime | None:
-        """The instant at which the oldest bucket leaves the window."""
-        return instant_of((int(buckets[0][0]) + BUCKETS) * self._width) if buckets else None
+    def expiry(self, buckets: Buckets) -> datetime:
+        """The instant at which the oldest bucket leaves the window. There is at least one."""
+        return instant_of((int(buckets[0][0]) + BUCKETS) * self._width)
 
     def amount(self, buckets: Buckets, newest: Value, newest_ts: datetime, at: datetime) -> float | None:
         """The result of the window at an instant; None if it has none."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from nats.js.client import JetStreamContext
 from pydantic import ValidationError
 
 from rules.documents.rule_book import RuleBook, RuleSet, newest_rules
-from rules.engine.inputs import Arrival
+from rules.engine.inputs import Arrival, Value
 from rules.engine.types import TypeIndex
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import PhasedPlan, Writes
@@ -225,14 +225,14 @@ class ParsedBatch:
             self._reject(message, str(error), 1)
 
     def _add_calculated(self, message: LaneMessage, calculated: CalculatedDatapoint) -> None:
-        """Health is stored as a datapoint; a staleness change is only an input for the rules."""
-        if calculated.kind != "health":
+        """Health and results of calc_rules are stored as datapoints; a staleness change is only an
+        input for the rules."""
+        if calculated.kind in ("stale", "fresh"):
             self.inputs.append(StalenessChange(message.at, message.seq, calculated))
             return
-        health, reason = str(calculated.data["health"]), calculated.data.get("reason")
-        labels = {} if reason is None else {"reason": str(reason)}
+        value, labels = _calculated_value(calculated)
         arrival = Arrival(
-            message.at, message.seq, calculated.owner, calculated.key, health, calculated.time, labels
+            message.at, message.seq, calculated.owner, calculated.key, value, calculated.time, labels
         )
         self.inputs.append(arrival)
         self.datapoints.append(PlacedArrival(0, arrival))
@@ -265,6 +265,15 @@ class ParsedBatch:
     def _reject(self, message: LaneMessage, reason: str, datapoints: int) -> None:
         self.rejected.append((message, reason))
         self.rejected_datapoints += datapoints
+
+
+def _calculated_value(calculated: CalculatedDatapoint) -> tuple[Value, dict[str, str]]:
+    """The value of a health or a result, and its labels."""
+    data: dict[str, Any] = calculated.data
+    if calculated.kind == "calc":
+        return data["value"], data["labels"]
+    reason = data.get("reason")
+    return str(data["health"]), {} if reason is None else {"reason": str(reason)}
 
 
 def _index_types(rules: RuleSet, before: TypeIndex | None) -> TypeIndex:

@@ -51,7 +51,7 @@ def data_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
                 name=settings.stream,
                 subject_transforms=[
                     SubjectTransform(src=f"{prefix}.{kind}.*.>", dest=f"{prefix}.calculated.{place}")
-                    for kind in ("staleness", "health")
+                    for kind in ("staleness", "health", "calc")
                 ],
             )
         ],

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-LogKind = Literal["event", "alarm", "stale", "fresh", "rejected", "step", "run", "health"]
+LogKind = Literal["event", "alarm", "stale", "fresh", "rejected", "step", "run", "health", "calculated"]
 
 
 @dataclass(frozen=True)
 class LogEntry:
     """Something that happened at an instant.
 
-    `name` is the type of an event, the rule of an alarm, the key of a series, an action or a
-    system. `state` is the origin of an event, the transition of an alarm, the outcome of a step,
+    `name` is the type of an event, the rule of an alarm, the key of a series, an action, a system or
+    a calc_rule. `state` is the origin of an event, the transition of an alarm, the outcome of a step,
     the state of a run or the health of a system.
     """
 

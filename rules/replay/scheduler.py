@@ -2,8 +2,8 @@
 
 Guarantee: calls run in the order of their instants. At one instant ends of snoozes and of silences
 come first, then staleness, inputs, sustains over series, effects of events, steps of actions,
-sustains over events, and the health of systems last. Within a rank, calls run in the order in which
-they were added.
+sustains over events, the health of systems, and the windows of calc_rules last. Within a rank, calls
+run in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable
 from datetime import datetime
 
-SNOOZE, SILENCE, STALENESS, INPUT, SUSTAIN, EVENT, STEP, EVENT_SUSTAIN, HEALTH = range(9)
+SNOOZE, SILENCE, STALENESS, INPUT, SUSTAIN, EVENT, STEP, EVENT_SUSTAIN, HEALTH, CALC = range(10)
 
 Call = Callable[[], None]
 

@@ -4,6 +4,7 @@ from pydantic import BaseModel
 
 from schemas.documents.action import ActionDocument
 from schemas.documents.action_rule import ActionRuleDocument
+from schemas.documents.calc_rule import CalcRuleDocument
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
@@ -20,6 +21,7 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "channel": ChannelDocument,
     "datapoint_type": DatapointTypeDocument,
     "system": SystemDocument,
+    "calc_rule": CalcRuleDocument,
     "maintenance": MaintenanceDocument,
     "inhibit": InhibitDocument,
 }
@@ -28,6 +30,7 @@ __all__ = [
     "DOCUMENT_KINDS",
     "ActionDocument",
     "ActionRuleDocument",
+    "CalcRuleDocument",
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",

@@ -10,9 +10,17 @@ and looks for everything that the rule names, so that a rule that loads can run.
 
 from datetime import timedelta
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+    model_validator,
+)
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.documents.channel_names import Channels
@@ -203,6 +211,14 @@ class EventRuleDocument(StrictModel):
         examples=["30m"],
     )
     enabled: bool = Field(True, description="false keeps the rule and resolves its alarms.", examples=[True])
+
+    @model_serializer(mode="wrap")
+    def _dump_severity_once(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Levels replace `severity`, so a stored rule with levels has none and can be read again."""
+        stored: dict[str, Any] = dump(self)
+        if isinstance(self.above, dict) or isinstance(self.below, dict):
+            stored.pop("severity", None)
+        return stored
 
     @model_validator(mode="after")
     def _is_over_one_thing(self) -> Self:

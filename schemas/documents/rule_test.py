@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
-from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS
+from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS, Kind
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import MAX_SNOOZE
@@ -18,7 +18,7 @@ from schemas.values.duration import Duration, format_duration, parse_duration
 from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
 from schemas.values.rule_ref import ALARM_RULE_PATTERN
-from schemas.wire.calculated import HEALTH_KEY
+from schemas.wire.calculated import CALC_PREFIX, HEALTH_KEY
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
@@ -125,8 +125,12 @@ AbsoluteInstant = Annotated[str, AfterValidator(_absolute)]
 OneOrMore = Annotated[
     tuple[str, ...],
     Field(strict=False),
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    BeforeValidator(
+        lambda value: [value] if isinstance(value, str) else value,
+        json_schema_input_type=str | tuple[str, ...],
+    ),
 ]
+_Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Value)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
@@ -137,7 +141,7 @@ class Given(StrictModel):
         "0s", description="Time since `start`; of a series: of its first value.", examples=["5m"]
     )
     series: Key | None = Field(None, description="Key of datapoints.", examples=["dsp.temperature"])
-    values: Annotated[str, AfterValidator(_notation), BeforeValidator(_as_text)] | None = Field(
+    values: Annotated[_Text, AfterValidator(_notation)] | None = Field(
         None,
         description="Its values, one per `every`; `_` is a gap, `x10` repeats.",
         examples=["0 70x10 _x5"],
@@ -242,6 +246,11 @@ class Given(StrictModel):
         if self.series == HEALTH_KEY:
             text = f"is '{HEALTH_KEY}', which follows from the members of a system: give those, and expect 'health'"
             raise document_error(text, "series")
+        if self.series is not None and self.series.startswith(CALC_PREFIX):
+            text = (
+                f"is '{self.series}', which a calc_rule calculates: give its inputs, and expect 'calculated'"
+            )
+            raise document_error(text, "series")
         self._check_snooze()
         self._check_keys()
         return self
@@ -299,8 +308,14 @@ class Expected(StrictModel):
     state: Literal[
         "running", "gathering", "queued", "completed", "failed", "timed_out", "cancelled", "skipped"
     ] = Field("completed", description="With `run`: the state.", examples=["completed"])
+    calculated: Name | None = Field(
+        None, description="Calc_rule that has a result; `value` is its value.", examples=["error-ratio"]
+    )
+    value: Annotated[float, Field(allow_inf_nan=False)] | bool | None = Field(
+        None, description="With `calculated`: the value, equal in nine digits.", examples=[0.25]
+    )
     owner: Owner | None = Field(None, description="Owner; any owner if not given.", examples=["plant-7"])
-    says: Annotated[str, BeforeValidator(_as_text)] | None = Field(
+    says: _Text | None = Field(
         None, description="Text that its message, body or payload contains.", examples=["above 65"]
     )
 
@@ -310,6 +325,8 @@ class Expected(StrictModel):
         if (self.health is None) != (self.is_ is None):
             text = "has 'health' without 'is'" if self.is_ is None else "has 'is' without 'health'"
             raise document_error(f"{text}: give both, or none")
+        if self.value is not None and self.calculated is None:
+            raise document_error("has 'value' without 'calculated': give both, or none", "value")
         return self
 
     @property
@@ -325,11 +342,6 @@ class Expected(StrictModel):
         """The kind with its state: `opened`, `run completed`, `health outage`."""
         state = {"run": self.state, "health": self.is_}.get(self.kind)
         return f"{self.kind} {state}" if state else self.kind
-
-
-Kind = Literal[
-    "opened", "changed", "resolved", "sent", "event", "stale", "fresh", "rejected", "health", "run"
-]
 
 
 class Only(StrictModel):

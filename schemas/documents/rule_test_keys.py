@@ -1,13 +1,28 @@
 """The keys of a rule test: what may be given, what may be expected, and which keys belong together."""
 
+from typing import Literal
+
 INPUTS = (
     *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
     *("fail", "report", "never_reported", "probe", "outage"),
 )
 EXPECTATIONS = (
     *("opened", "changed", "resolved", "sent", "event", "stale"),
-    *("fresh", "rejected", "health", "run"),
+    *("fresh", "rejected", "health", "run", "calculated"),
 )
+Kind = Literal[
+    "opened",
+    "changed",
+    "resolved",
+    "sent",
+    "event",
+    "stale",
+    "fresh",
+    "rejected",
+    "health",
+    "run",
+    "calculated",
+]
 KEYS_OF_INPUTS = {
     "values": ("series",),
     "every": ("series",),

@@ -2,15 +2,19 @@
 
 Guarantee: every member is one series by its `key`, or all series of a `type`, of one owner. No
 member is named twice, and at least one is required. The loader looks for the types.
+
+A system is no member of another one. Its health is decided from all partitions and arrives later than
+its instant, so the system above would lag behind and begin with a false alarm.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
+from schemas.wire.calculated import HEALTH_KEY
 
 
 class Member(StrictModel):
@@ -26,6 +30,16 @@ class Member(StrictModel):
     required: bool = Field(
         True, description="false: the system is degraded at most if this member fails.", examples=[True]
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_system(cls, data: Any) -> Any:
+        if isinstance(data, dict) and ("system" in data or data.get("key") == HEALTH_KEY):
+            name = data.get("system", data.get("owner"))
+            raise document_error(
+                f"cannot have the system '{name}' as a member: name the series of '{name}' instead"
+            )
+        return data
 
     @model_validator(mode="after")
     def _is_one_series(self) -> Self:

@@ -111,7 +111,7 @@ class EmailTarget(StrictModel):
 
 
 class AppriseTarget(StrictModel):
-    """Any other service, by its apprise url (needs the extra `tocsin[apprise]`)."""
+    """Any other service, by its apprise url (needs the extra `apprise`)."""
 
     url: Secret = Field(
         description="The apprise url, which holds credentials.", examples=[{"secret": "telegram-url"}]

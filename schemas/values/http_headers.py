@@ -55,6 +55,7 @@ def _check_headers(headers: dict[str, SecretRef | str]) -> dict[str, SecretRef |
     return headers
 
 
+# The limit stands before the validator: behind one, pydantic exports it as a limit of texts.
 Headers = Annotated[
-    dict[str, TextOrSecret], AfterValidator(pydantic_check(_check_headers)), Field(max_length=50)
+    dict[str, TextOrSecret], Field(max_length=50), AfterValidator(pydantic_check(_check_headers))
 ]

@@ -27,6 +27,7 @@ the protocol of NATS, which has 4,096 bytes."""
 MAX_PARTS = 16
 _PART = re.compile(r"[^\s.*>{\x00-\x1f\x7f\ud800-\udfff]+")
 _WILDCARDS = ("*", "**")
+_REGEXES = {"*": r"[^.]+", "**": r".+"}
 
 
 def check_key(key: str) -> str:
@@ -55,6 +56,12 @@ def covers(pattern: str, key: str) -> bool:
 def overlap(pattern: str, other: str) -> bool:
     """Whether both patterns match a common key."""
     return _overlap(pattern.split("."), other.split("."))
+
+
+def regex_of(pattern: str) -> str:
+    """A regular expression of Postgres and Python for the keys that a pattern matches."""
+    parts = (_REGEXES.get(part, re.escape(part)) for part in pattern.split("."))
+    return "^" + r"\.".join(parts) + "$"
 
 
 def specificity(pattern: str) -> tuple[int, ...]:

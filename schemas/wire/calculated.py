@@ -1,8 +1,8 @@
-"""A calculated datapoint in the record stream: about the freshness of a series, or about health.
+"""A calculated datapoint in the record stream: freshness of a series, health, or a calculated value.
 
 Guarantee: `seq` is its position in commit order and its sequence in the stream. `time` is the
-instant of the change, such as the deadline that passed. Staleness is published on `staleness.>`,
-health on `health.>`.
+instant that it is for, such as the deadline that passed, or the end of a window. Staleness is
+published on `staleness.>`, health on `health.>`, values of calc_rules on `calc.>`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from schemas.wire.subjects import calculated_subject
 from tocsin.core.instant import instant_text
 
-CalculatedKind = Literal["stale", "fresh", "health"]
+CalculatedKind = Literal["stale", "fresh", "health", "calc"]
 HEALTH_KEY = "system.health"
 """The key of the series with the health of a system. Its owner is the system."""
+CALC_PREFIX = "calc."
+"""The beginning of the keys of the series of calc_rules. No producer may send such a key."""
 
 
 class CalculatedRow(NamedTuple):
@@ -58,7 +60,7 @@ class CalculatedRow(NamedTuple):
 
 
 class CalculatedDatapoint(BaseModel):
-    """A message that a consumer of `staleness.>` or `health.>` reads."""
+    """A message that a consumer of `staleness.>`, `health.>` or `calc.>` reads."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -66,7 +68,7 @@ class CalculatedDatapoint(BaseModel):
     id: UUID
     source: str
     type: str = Field(description="`datapoint-` and the kind.")
-    time: datetime = Field(description="The instant of the change, such as the deadline that passed.")
+    time: datetime = Field(description="The instant that it is for, such as the deadline that passed.")
     datacontenttype: Literal["application/json"]
     seq: Annotated[int, Field(ge=1)] = Field(description="Commit order, equal to the sequence in the stream.")
     recordedat: datetime = Field(description="When it was committed, by the database's clock.")
@@ -74,4 +76,6 @@ class CalculatedDatapoint(BaseModel):
     owner: str
     key: str
     kind: CalculatedKind
-    data: dict[str, JsonValue] = Field(description="Last value, its age, or the health and its reason.")
+    data: dict[str, JsonValue] = Field(
+        description="Last value, its age, the health and its reason, or a calculated value."
+    )

@@ -24,7 +24,7 @@ from pydantic_core import from_json
 from schemas.values.duration import format_duration
 from schemas.values.key_pattern import Key, check_key
 from schemas.values.names import MAX_OWNER_LENGTH
-from schemas.wire.calculated import HEALTH_KEY
+from schemas.wire.calculated import CALC_PREFIX, HEALTH_KEY
 from schemas.wire.subjects import series_tokens, text_of, token
 from tocsin.core.errors import InvalidInput
 
@@ -261,10 +261,12 @@ def _check_labels(labels: object) -> None:
 
 @lru_cache(maxsize=200_000)
 def _producer_key(key: str) -> str:
-    """Check a key of a producer. A health that producers could send would resolve alarms that are
-    still valid."""
+    """Check a key of a producer. A health or a calculated value that producers could send would
+    resolve alarms that are still valid."""
     if key == HEALTH_KEY:
         raise ValueError(f"{key!r} is reserved for the health of systems: send it under another key")
+    if key.startswith(CALC_PREFIX):
+        raise ValueError(f"{key!r} is reserved for the series of calc_rules: send it under another key")
     return _key(key)
 
 

@@ -28,7 +28,7 @@ def token(text: str) -> str:
 
 def text_of(subject_token: str) -> str:
     """The inverse of `token`."""
-    return "" if subject_token == "_" else unquote(subject_token, errors="strict")
+    return "" if subject_token == "_" else unquote(subject_token, errors="strict")  # noqa: S105 of a subject
 
 
 def event_subject(prefix: str, origin: str, type: str, name: str, owner: str) -> str:
@@ -59,7 +59,7 @@ def datapoint_subject(prefix: str, owner: str, key: str) -> str:
 
 
 def calculated_subject(prefix: str, kind: str, owner: str, key: str) -> str:
-    level = "health" if kind == "health" else "staleness"
+    level = kind if kind in ("health", "calc") else "staleness"
     return f"{prefix}.{level}.{token(owner)}.{series_tokens(key)}"
 
 

@@ -37,9 +37,12 @@ from tocsin.core.settings import Settings
         (Steps(), ["p.action.>"]),
         (Steps(name="tell"), ["p.action.tell"]),
         (Tombstones(), ["p.tombstone.>"]),
-        (CalculatedDatapoints(), ["p.staleness.>", "p.health.>"]),
-        (CalculatedDatapoints(owner="plant 7"), ["p.staleness.plant%207.>", "p.health.plant%207.>"]),
-        (Records(), ["p.event.>", "p.action.>", "p.staleness.>", "p.health.>", "p.tombstone.>"]),
+        (CalculatedDatapoints(), ["p.staleness.>", "p.health.>", "p.calc.>"]),
+        (
+            CalculatedDatapoints(owner="plant 7"),
+            ["p.staleness.plant%207.>", "p.health.plant%207.>", "p.calc.plant%207.>"],
+        ),
+        (Records(), ["p.event.>", "p.action.>", "p.staleness.>", "p.health.>", "p.calc.>", "p.tombstone.>"]),
     ],
 )
 def test_a_selection_becomes_a_list_of_subjects(select: Any, subjects: list[str]) -> None:

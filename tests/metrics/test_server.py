@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
+from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from tests.metrics.scrapes import Samples, ask, raw, scrape
 from tests.sql import one_row
@@ -26,7 +27,7 @@ from tocsin.core.service import Service, beat, running
 from tocsin.core.settings import Settings
 from tocsin.metrics import server
 from tocsin.metrics.exposition import Exposition
-from tocsin.metrics.server import serve_metrics
+from tocsin.metrics.server import serve_metrics, wants_openmetrics
 
 
 @asynccontextmanager
@@ -331,3 +332,43 @@ async def _first_line(port: int) -> bytes:
         return await reader.readline()
     finally:
         writer.close()
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("application/openmetrics-text", True),
+        ("application/openmetrics-text; version=1.0.0; charset=utf-8", True),
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", True),
+        ("application/openmetrics-text;q=0.2,text/plain;q=0.9", False),
+        ("application/openmetrics-text;version=0.0.1", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text;q=nan", False),
+        ("text/plain", False),
+        ("*/*", False),
+        ("", False),
+    ],
+)
+def test_the_accept_header_chooses_the_format(accept: str, openmetrics: bool) -> None:
+    assert wants_openmetrics(f"GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n".encode()) is openmetrics
+
+
+async def test_openmetrics_is_served_when_asked_for_and_equals_the_text_format(settings: Settings) -> None:
+    group = Metrics()
+    group.counter("tocsin_fires_total", 'help with "quotes"\n', "kind").add(5, 'a"b\\c\nd')
+    group.histogram("tocsin_fire_delay_seconds", "help").observe_all((0.002, 3.0, 700.0))
+    runs = service()
+    exposition = Exposition(settings, [runs], [group])
+    async with running(runs), served(exposition) as port:
+        await eventually(lambda: healthy(exposition), "it is healthy")
+        request = b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n\r\n"
+        status, body = await raw(port, request)
+        plain = await scrape(port)
+    assert status == 200
+    families = list(openmetrics_parser.text_string_to_metric_families(body))  # type: ignore[no-untyped-call]
+    samples = {
+        (each.name, tuple(sorted(each.labels.items()))) for family in families for each in family.samples
+    }
+    assert ("tocsin_fires_total", (("kind", 'a"b\\c\nd'),)) in samples
+    assert ("tocsin_fire_delay_seconds_bucket", (("le", "1.0"),)) in samples
+    assert {family.name for family in families} == set(plain.families)

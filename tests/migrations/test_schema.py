@@ -9,7 +9,7 @@ from migrations.runner import migrate
 from tests.sql import all_rows
 from tocsin.core.db import Connection
 
-SINGLE_ROWS = ("log_head", "cdc_report", "pipeline_report", "prune_report")
+SINGLE_ROWS = ("calc_position", "log_head", "cdc_report", "pipeline_report", "prune_report")
 
 
 async def contents(connection: Connection) -> list[list[dict[str, Any]]]:

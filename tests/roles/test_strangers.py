@@ -64,6 +64,7 @@ async def test_the_locks_of_tocsin_are_out_of_reach_of_a_stranger(owned: Setting
         "lock_rules",
         "lock_health",
         "try_lock_health",
+        "try_lock_calculation",
         "lock_tz_version",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -23,8 +23,11 @@ START = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
-def test_an_example_loads_on_its_own(path: Path) -> None:
-    assert load_files([path]).documents
+def test_an_example_loads_on_its_own_and_can_be_stored(path: Path) -> None:
+    loaded = load_files([path])
+    assert loaded.documents
+    for document in loaded.documents:
+        assert type(document.model).model_validate(document.data) == document.model
 
 
 def test_all_examples_may_be_applied_together() -> None:

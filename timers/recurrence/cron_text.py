@@ -6,7 +6,7 @@ same in every process and after every upgrade.
 
 Why so strict: cron parsers accept much and disagree. `5-5` is every minute in one and the fifth in
 another, six fields put seconds first or last, `59/15` means four different things, `*/2` in one day
-field is either AND or OR with the other. Rejecting such an expression when it is loaded is cheap.
+field is either AND or OR with the other, as `15W` is. Rejecting such an expression when it is loaded is cheap.
 
 On failure: `InvalidInput` that names the field, the offending part, and what to write instead.
 """
@@ -73,7 +73,7 @@ def plain_cron(text: str, hash_id: str) -> str:
     for position, (field, part) in enumerate(zip(FIELDS, fields, strict=True)):
         resolved = _resolve_hashed(field, part, f"{hash_id}\0{position}", text)
         _check_field(position, field, resolved, text)
-        plain.append(resolved)
+        plain.append(_numbered_last(field, resolved))
     _check_days(plain[_DAY], plain[_WEEKDAY], text)
     joined = " ".join(plain)
     if len(joined) > MAX_CHARACTERS:  # it could not be parsed again
@@ -144,6 +144,14 @@ def _resolve_hashed(field: CronField, part: str, seed: str, text: str) -> str:
     return f"{low + number % step}-{high}/{step}"
 
 
+def _numbered_last(field: CronField, part: str) -> str:
+    """`Lmon` as `l1`, because croniter reads numbers only. Sunday is 0 there."""
+    if field is not FIELDS[_WEEKDAY] or "l" not in part:
+        return part
+    items = [(item, _LAST_WEEKDAY.fullmatch(item)) for item in part.split(",")]
+    return ",".join(item if last is None else f"l{_number(field, last[1], part) % 7}" for item, last in items)
+
+
 def _check_field(position: int, field: CronField, part: str, text: str) -> None:
     for item in part.split(","):
         if position in (_DAY, _WEEKDAY) and item == "?" and part == "?":
@@ -172,6 +180,12 @@ def _check_range(field: CronField, item: str, text: str) -> None:
             raise cron_error(
                 text,
                 f"{item!r} in {field.name} starts at the last value: write '*/{match[3]}' or {match[1]!r}",
+            )
+        if field.high == 7:
+            raise cron_error(
+                text,
+                f"{item!r} in {field.name}: cron dialects end it on Saturday, end it on Sunday, or count weeks. "
+                f"Write '{match[1]}-6/{match[3]}', list the days, or write {match[1]!r} alone",
             )
     else:
         high = _number(field, match[2], text)
@@ -248,8 +262,17 @@ def _item_hint(field: CronField, item: str) -> str:
 def _check_days(day: str, weekday: str, text: str) -> None:
     """Reject day fields on which cron dialects disagree.
 
-    Two restricted fields are OR everywhere; a starred or complete one with a restricted one is not.
+    Two restricted fields of plain days are OR everywhere. A starred or complete one with a restricted
+    one is not, and neither are `#`, `L` and `W`: croniter requires both, cronsim either, Quartz rejects.
     """
+    if "*" not in (day, weekday) and "?" not in (day, weekday) and _has_special(day, weekday):
+        clock, months = " ".join(text.split()[:2]), text.split()[3]
+        raise cron_error(
+            text,
+            f"'#', 'L' or 'W' beside another day field: cron dialects disagree whether both or either must "
+            f"match. For either, use two schedules: '{clock} {day} {months} *' and "
+            f"'{clock} * {months} {weekday}'. For both, use an rrule with BYDAY and BYMONTHDAY",
+        )
     for part, other, name, whole in ((day, weekday, "day of month", 31), (weekday, day, "day of week", 7)):
         if other in ("*", "?") or part in ("*", "?"):
             continue
@@ -259,6 +282,12 @@ def _check_days(day: str, weekday: str, text: str) -> None:
                 f"{part!r} in {name} with {other!r}: cron dialects disagree whether both or either must "
                 "match. Write '*' in one of the two day fields, or list the days",
             )
+
+
+def _has_special(day: str, weekday: str) -> bool:
+    specials = (_NTH, _LAST_WEEKDAY)
+    by_weekday = any(special.fullmatch(item) for item in weekday.split(",") for special in specials)
+    return by_weekday or any(item == "l" or _NEAREST_WEEKDAY.fullmatch(item) for item in day.split(","))
 
 
 def _covers_all(part: str, whole: int) -> bool:

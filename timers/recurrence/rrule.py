@@ -18,7 +18,8 @@ from zoneinfo import ZoneInfo
 from timers.recurrence.every import Every
 from timers.recurrence.occurrence import Occurrence, OccurrenceSource
 from timers.recurrence.once import parse_wall
-from timers.recurrence.rrule_days import BudgetSpent, times_of_day, walls
+from timers.recurrence.rrule_days import times_of_day, walls
+from timers.recurrence.rrule_periods import BudgetSpent
 from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, rrule_error
 from timers.recurrence.wall_time import FixedTime, resolve, to_wall
 from tocsin.core.errors import InvalidInput

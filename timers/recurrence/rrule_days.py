@@ -8,7 +8,7 @@ Why: dateutil always counts from DTSTART (ten years of MINUTELY take 24 s) and s
 impossible date to the year 9999. So the parts that dateutil would take from DTSTART are written
 into the rule, and DTSTART is moved by whole intervals to just before `after`. A tuple that counts
 its lookups ends the search. For rules finer than DAILY, dateutil computes the days, and the times
-of day are arithmetic.
+of day are arithmetic. `rrule_periods` has the rules that dateutil reads differently.
 
 On failure: `BudgetSpent`, which the callers turn into "never fires".
 """
@@ -20,18 +20,13 @@ from typing import Any, NamedTuple
 
 from dateutil import rrule as dateutil_rrule
 
+from timers.recurrence.rrule_periods import BUDGET, BudgetSpent, needs_periods, walls_by_period
 from timers.recurrence.rrule_text import SUB_DAILY, RRule
 
-# Days searched without a result: 54 years of a YEARLY or DAILY rule, a few milliseconds.
-BUDGET = 20_000
 # Matching days without a turn of the interval. Each costs more than a day that is skipped.
 EMPTY_DAYS = 6_000
 
-_BY_NAMES = ("BYMONTH", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")
-
-
-class BudgetSpent(Exception):
-    """The search checked `BUDGET` days and found nothing."""
+_BY_NAMES = ("BYMONTH", "BYYEARDAY", "BYMONTHDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS")
 
 
 class _Counting(tuple[int, ...]):
@@ -50,6 +45,8 @@ def walls(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[datetime]
     """The wall times strictly after `after` and not before DTSTART, ignoring UNTIL."""
     if rule.freq in SUB_DAILY:
         found = _sub_daily(rule, dtstart, after)
+    elif needs_periods(rule):
+        found = walls_by_period(rule, dtstart, after)
     else:
         found = _from_dateutil(rule, _dateutil_arguments(rule, dtstart), dtstart, after)
     return (wall for wall in found if wall > after and wall >= dtstart)
@@ -78,7 +75,7 @@ def _dateutil_arguments(rule: RRule, dtstart: datetime) -> dict[str, Any]:
     by: dict[str, Any] = {name.lower(): rule.numbers[name] for name in _BY_NAMES if name in rule.numbers}
     if rule.days:
         by["byweekday"] = [dateutil_rrule.weekday(day, turn or None) for turn, day in rule.days]
-    if not rule.days and not any(name in by for name in ("byweekno", "byyearday", "bymonthday")):
+    if not rule.days and not any(name in by for name in ("byyearday", "bymonthday")):
         if rule.freq == "YEARLY":
             by.setdefault("bymonth", (dtstart.month,))
         if rule.freq in ("YEARLY", "MONTHLY"):
@@ -140,7 +137,7 @@ def _sub_daily(rule: RRule, dtstart: datetime, after: datetime) -> Iterator[date
 
     Chooses days first, then the turns of the interval within each.
     """
-    by = {name.lower(): rule.numbers[name] for name in _BY_NAMES[:4] if name in rule.numbers}
+    by = {name.lower(): rule.numbers[name] for name in _BY_NAMES[:3] if name in rule.numbers}
     daily = RRule(freq="DAILY", wkst=rule.wkst, days=rule.days)
     arguments: dict[str, Any] = {**by, "byhour": (0,), "byminute": (0,), "bysecond": (0,)}
     if rule.days:

@@ -35,7 +35,7 @@ _RANGES = {
     "BYSETPOS": (1, 366, True),
 }
 _ONLY_WITH = {"BYWEEKNO": ("YEARLY",), "BYYEARDAY": ("YEARLY", *SUB_DAILY)}
-_NOT_WITH = {"BYMONTHDAY": ("WEEKLY",), "BYSETPOS": SUB_DAILY}
+_NOT_WITH = {"BYMONTHDAY": ("WEEKLY",)}
 _KEYS = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_RANGES)
 _OUTSIDE = {"DTSTART": "dtstart", "EXDATE": "exdates", "RDATE": "rdates", "TZID": "tz"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,7}")
@@ -199,12 +199,25 @@ def _check_combination(text: str, rule: RRule) -> None:
         raise rrule_error(
             text, "BY parts with SECONDLY are not supported: use MINUTELY with BYSECOND, or 'every'"
         )
+    if "BYSETPOS" in rule.numbers and rule.freq in SUB_DAILY:
+        raise rrule_error(
+            text,
+            f"BYSETPOS with FREQ={rule.freq} is not supported: use FREQ=DAILY with BYHOUR and BYMINUTE, "
+            "or list the minutes",
+        )
     for key in rule.numbers:
         if rule.freq in _NOT_WITH.get(key, ()) or rule.freq not in _ONLY_WITH.get(key, FREQUENCIES):
             raise rrule_error(text, f"{key} cannot be used with FREQ={rule.freq} (RFC 5545)")
     if "BYSETPOS" in rule.numbers and len(rule.numbers) == 1 and not rule.days:
         raise rrule_error(
             text, "BYSETPOS chooses among the results of another BY part: add BYDAY, BYMONTHDAY or another"
+        )
+    if rule.freq == "YEARLY" and "BYMONTHDAY" in rule.numbers and not _chooses_months(rule):
+        days = ",".join(map(str, rule.numbers["BYMONTHDAY"]))
+        raise rrule_error(
+            text,
+            "some calendars read BYMONTHDAY without BYMONTH as every month, others as the month of DTSTART: "
+            f"write FREQ=MONTHLY;BYMONTHDAY={days} for every month, or add BYMONTH",
         )
     turns = [abs(turn) for turn, _ in rule.days if turn]
     if not turns:
@@ -215,3 +228,7 @@ def _check_combination(text: str, rule: RRule) -> None:
         )
     if max(turns) > 5 and (rule.freq == "MONTHLY" or "BYMONTH" in rule.numbers):
         raise rrule_error(text, f"BYDAY with {max(turns)}: a month has at most 5 of each weekday")
+
+
+def _chooses_months(rule: RRule) -> bool:
+    return bool(rule.days) or any(key in rule.numbers for key in ("BYMONTH", "BYWEEKNO", "BYYEARDAY"))

@@ -36,8 +36,10 @@ _MODELS: dict[str, type[BaseModel]] = {
     "action": ActionStep,
     "staleness": CalculatedDatapoint,
     "health": CalculatedDatapoint,
+    "calc": CalculatedDatapoint,
     "tombstone": Tombstone,
 }
+_CALCULATED = ("staleness", "health", "calc")
 
 
 class Unreadable(TocsinError):
@@ -103,7 +105,8 @@ class Steps(Select[ActionStep]):
 
 @dataclass(frozen=True, kw_only=True)
 class CalculatedDatapoints(Select[CalculatedDatapoint]):
-    """Calculated datapoints of an owner: stale or fresh series, and the health of systems."""
+    """Calculated datapoints of an owner: stale or fresh series, the health of systems,
+    and the values of calc_rules."""
 
     owner: Part = None
 
@@ -113,8 +116,8 @@ class CalculatedDatapoints(Select[CalculatedDatapoint]):
     def subjects(self, prefix: str) -> list[str]:
         owners = _texts("owner", self.owner)
         if owners is None:
-            return [f"{prefix}.staleness.>", f"{prefix}.health.>"]
-        return [f"{prefix}.{lane}.{token(owner)}.>" for lane in ("staleness", "health") for owner in owners]
+            return [f"{prefix}.{level}.>" for level in _CALCULATED]
+        return [f"{prefix}.{level}.{token(owner)}.>" for level in _CALCULATED for owner in owners]
 
 
 @dataclass(frozen=True, kw_only=True)

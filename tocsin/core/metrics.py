@@ -1,8 +1,9 @@
 """Counters, gauges and histograms, and the text in which Prometheus reads them.
 
 Guarantee: `format_metrics` writes the exposition format 0.0.4, whatever a label holds: HELP and
-TYPE for each family, label values escaped, histogram buckets cumulative. A counter ends in `_total`
-and never decreases. Durations are in seconds.
+TYPE for each family, label values escaped, histogram buckets cumulative. `format_openmetrics` writes
+the same samples as OpenMetrics 1.0.0. A counter ends in `_total` and never decreases. Durations are in
+seconds.
 
 Why our own (docs/decisions/0018): each family needs only a dictionary. Values are changed by the
 thread of the event loop alone, so they take no lock, and a batch is counted with one call.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 600.0)
 """Bucket bounds: the goal for a fire is 10 ms, and an outage lasts minutes."""
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -165,6 +167,29 @@ def format_metrics(groups: Iterable[Metrics]) -> str:
                 *samples,
             ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def format_openmetrics(groups: Iterable[Metrics]) -> str:
+    """The same as OpenMetrics: a counter's family has no `_total`, bounds are floats, and it has an end."""
+    lines: list[str] = []
+    for family in (family for group in groups for family in group.families.values()):
+        name = family.name.removesuffix("_total") if family.type == "counter" else family.name
+        samples = [
+            f"{family.name}{suffix}{_labels(_with_float_bounds(labels))} {_number(value)}"
+            for suffix, labels, value in family.samples()
+        ]
+        if samples:
+            help_text = family.help.translate(_LABEL)
+            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {family.type}", *samples]
+    return "".join(f"{line}\n" for line in [*lines, "# EOF"])
+
+
+def _with_float_bounds(labels: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, repr(float(value)) if _is_whole_bound(name, value) else value) for name, value in labels]
+
+
+def _is_whole_bound(name: str, value: str) -> bool:
+    return name == "le" and value.isdigit()
 
 
 def _labels(labels: Sequence[tuple[str, str]]) -> str:

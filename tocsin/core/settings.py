@@ -28,7 +28,7 @@ _TEXTS = {
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
-SECRET_PREFIX = "TOCSIN_SECRET_"
+SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
 CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4

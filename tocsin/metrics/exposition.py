@@ -22,7 +22,7 @@ import structlog
 
 from tocsin.core.db import Connection, connect_service
 from tocsin.core.errors import TocsinError
-from tocsin.core.metrics import Metrics, format_metrics
+from tocsin.core.metrics import Metrics, format_metrics, format_openmetrics
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings
 from tocsin.metrics.database_metrics import read_database_metrics, set_session_timeout
@@ -74,11 +74,12 @@ class Exposition:
         self._error = "postgres has not answered yet"
         self._fresh_until_s = 0.0
 
-    async def metrics(self) -> str:
+    async def metrics(self, *, openmetrics: bool = False) -> str:
         database = await self._read_if_due()
         process = ProcessMetrics()
         process.set(self._services, database is not None)
-        return format_metrics([process.metrics, *self._groups, *([] if database is None else [database])])
+        groups = [process.metrics, *self._groups, *([] if database is None else [database])]
+        return format_openmetrics(groups) if openmetrics else format_metrics(groups)
 
     async def problem(self) -> str | None:
         """The problem of this process in one line; None if it is healthy."""

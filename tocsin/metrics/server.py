@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -25,7 +26,7 @@ import structlog
 
 from tocsin.core.errors import Refused
 from tocsin.core.listen_address import ListenAddress
-from tocsin.core.metrics import CONTENT_TYPE
+from tocsin.core.metrics import CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE
 from tocsin.metrics.exposition import Exposition
 
 _log = structlog.get_logger()
@@ -118,23 +119,47 @@ class MetricsServer:
                 Response(HTTPStatus.BAD_REQUEST, "not an HTTP request: send GET /metrics\n"),
             )
         else:
-            response = await self._respond(method, target.partition("?")[0])
+            response = await self._respond(method, target.partition("?")[0], wants_openmetrics(head))
         # No buffering: a client that does not read must not hold memory beyond the time limit.
         writer.transport.set_write_buffer_limits(0)
         writer.write(response.encoded(with_body=method != "HEAD"))
         await writer.drain()
 
-    async def _respond(self, method: str, path: str) -> Response:
+    async def _respond(self, method: str, path: str, openmetrics: bool) -> Response:
         if method not in ("GET", "HEAD"):
             return Response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n")
         if path == "/metrics":
-            return Response(HTTPStatus.OK, await self._exposition.metrics(), CONTENT_TYPE)
+            text = await self._exposition.metrics(openmetrics=openmetrics)
+            return Response(HTTPStatus.OK, text, OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE)
         if path == "/healthz":
             problem = await self._exposition.problem()
             if problem is None:
                 return Response(HTTPStatus.OK, "ok\n")
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
         return Response(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz\n")
+
+
+def wants_openmetrics(head: bytes) -> bool:
+    """Whether the Accept header prefers OpenMetrics 1.0.0 to the text format.
+
+    Of equal weights the text format is chosen, because every client reads it.
+    """
+    accepted = b",".join(
+        value
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+        if name.strip().lower() == b"accept"
+    )
+    weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for media_range in accepted.decode("latin-1").lower().split(","):
+        kind, *parameters = [part.strip() for part in media_range.split(";")]
+        values = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if kind in weights and values.get("version", "1.0.0") in ("1.0.0", "0.0.4"):
+            weights[kind] = max(weights[kind], _weight(values.get("q", "1")))
+    return weights["application/openmetrics-text"] > weights["text/plain"]
+
+
+def _weight(text: str) -> float:
+    return float(text) if re.fullmatch(r"[01](\.[0-9]{0,3})?", text) else 0.0
 
 
 @asynccontextmanager

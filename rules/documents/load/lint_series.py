@@ -70,21 +70,30 @@ def _points(numbers: set[float]) -> list[float]:
 def _age_warnings(
     document: SourceDocument, model: EventRuleDocument, rule: Rule, types: TypeIndex
 ) -> Iterator[RuleProblem]:
-    """A condition over the age of a series is evaluated at arrivals and at the deadline, never later."""
-    if model.fire is None or not rule.fire.names or not rule.fire.names <= _FRESHNESS:
-        return
+    """A condition over the age of a series is evaluated at arrivals and at the deadline, never later.
+
+    Other variables are unknown here. The condition is then false only if it is false for all of
+    their values.
+    """
     deadlines = {type.stale_after for type in types.covering(model.datapoint or "") if type.stale_after}
+    if not deadlines:
+        return
+    shown = ", ".join(sorted(format_duration(deadline) for deadline in deadlines))
     at_deadlines = [{"age": deadline, "freshness": "stale"} for deadline in deadlines]
-    inputs = [rule.constants_on_arrival, *at_deadlines]
-    names = rule.fire.names
-    facts = [{name: given[name] for name in names if name in given} for given in inputs]
-    if deadlines and not any(rule.fire.evaluate(dict(given), True) for given in facts):
-        shown = ", ".join(sorted(format_duration(deadline) for deadline in deadlines))
-        message = (
-            f"'fire' of {document.title} is never true: the age of a stale series is its deadline, {shown}; "
-            "use 'absent' with 'for'"
-        )
-        yield document.problem(document.body.at(("fire",)), message)
+    for key, condition, remedy in (
+        ("fire", rule.fire, "use 'absent' with 'for'"),
+        ("clear", rule.clear, "the alarm would not resolve"),
+    ):
+        if condition is None or getattr(model, key) is None or not condition.names & _FRESHNESS:
+            continue
+        inputs = [rule.constants_on_arrival, *at_deadlines]
+        facts = [{name: given[name] for name in condition.names if name in given} for given in inputs]
+        if all(condition.evaluate(dict(given), True) is False for given in facts):
+            message = (
+                f"'{key}' of {document.title} is never true: the age of a series is zero when a datapoint arrives, "
+                f"and its deadline, {shown}, when it becomes stale; {remedy}"
+            )
+            yield document.problem(document.body.at((key,)), message)
 
 
 def _key_warnings(document: SourceDocument, pattern: str, types: TypeIndex) -> Iterator[RuleProblem]:

@@ -20,6 +20,8 @@ from functools import cached_property
 CONST, IDENT, SELECT, CALL, LIST, STRUCT, COMPREHENSION, OTHER = range(8)
 _KIND_BY_FIELD = {3: CONST, 4: IDENT, 5: SELECT, 6: CALL, 7: LIST, 8: STRUCT, 9: COMPREHENSION}
 _DYN_FIELD = 1
+_PRIMITIVE_FIELD = 3
+_INT64 = 2
 
 Fields = list[tuple[int, "int | bytes"]]
 
@@ -57,6 +59,12 @@ class Tree:
         """Ids of nodes whose type is only known at run time."""
         types = (_entry(raw) for raw in self._types)
         return frozenset(key for key, raw in types if any(n == _DYN_FIELD for n, _ in _fields(raw)))
+
+    @cached_property
+    def integers(self) -> frozenset[int]:
+        """Ids of nodes that are whole numbers."""
+        types = (_entry(raw) for raw in self._types)
+        return frozenset(key for key, raw in types if (_PRIMITIVE_FIELD, _INT64) in _fields(raw))
 
 
 def decode(serialised: bytes) -> Tree:

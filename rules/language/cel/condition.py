@@ -26,6 +26,7 @@ from rules.language.cel.checked_ast import Tree, decode
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
 from rules.language.cel.hints import explain
+from rules.language.cel.json_numbers import number_errors
 from rules.language.cel.literals import literal_problem
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.fields import EVENT_FIELDS
@@ -119,7 +120,7 @@ def compile_condition(
         message = f"a condition must be true or false, this is of type {type_name}, {hint}"
         raise ExpressionInvalid(text, [ExpressionError(1, 1, message)])
     tree = decode(expression.serialize())
-    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree), *number_errors(text, tree)]
     if known_schedules is not None:
         errors += _schedule_errors(text, tree, known_schedules)
     if errors:

@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from cel_expr_python import cel
 
+from rules.language.cel.json_numbers import as_doubles
 from schemas.fields import BOOL_FIELDS, INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.values.json_shape import check_json_shape
 from schemas.values.severities import severities
@@ -102,8 +103,8 @@ def event_values(event: Mapping[str, object]) -> dict[str, object]:
     for field in INSTANT_FIELDS:
         variables[field] = _instant(event.get(field), field)
     payload = event.get(PAYLOAD_FIELD)
-    variables[PAYLOAD_FIELD] = {} if payload is None else payload
-    check_json_shape(variables[PAYLOAD_FIELD], PAYLOAD_FIELD)
+    check_json_shape({} if payload is None else payload, PAYLOAD_FIELD)
+    variables[PAYLOAD_FIELD] = {} if payload is None else as_doubles(payload)
     return variables
 
 

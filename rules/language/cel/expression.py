@@ -16,6 +16,7 @@ from rules.language.cel.condition import check_text, cost_errors, literal_errors
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionInvalid
 from rules.language.cel.hints import explain
+from rules.language.cel.json_numbers import number_errors
 from schemas.fields import EVENT_FIELDS
 
 _types = cel.Type
@@ -53,7 +54,7 @@ def compile_event_expression(text: str, *, rule: str = "") -> Expression:
     except RuntimeError as failure:
         raise ExpressionInvalid(text, explain(env, EVENT_FIELDS, text, str(failure))) from None
     tree = decode(expression.serialize())
-    errors = [*cost_errors(text, tree), *literal_errors(text, tree)]
+    errors = [*cost_errors(text, tree), *literal_errors(text, tree), *number_errors(text, tree)]
     if errors:
         raise ExpressionInvalid(text, sorted(errors))
     return Expression(text, expression)

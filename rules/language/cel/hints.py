@@ -125,7 +125,7 @@ def _syntax(message: str, words_before: list[str]) -> str:
     mismatched = _MISMATCHED.match(message)
     if mismatched:
         token = mismatched.group(1)
-        if token == "<EOF>":
+        if token == "<EOF>":  # noqa: S105 a token of the grammar
             return "the condition ends too early"
         if token in _WORD_OPERATORS:
             return f"unexpected '{token}', write {_WORD_OPERATORS[token]}"

@@ -20,6 +20,7 @@ from rules.language.cel.checked_ast import IDENT, SELECT, decode, walk
 from rules.language.cel.condition import Condition, compile_condition
 from rules.language.cel.environment import CONTAINER, event_values, event_variables, safe_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
+from rules.language.cel.json_numbers import as_doubles
 from schemas.fields import (
     ALARM_BOOLS,
     ALARM_FIELDS,
@@ -85,14 +86,14 @@ def branch_activation(
     values |= {f"alarm.{name}": alarm.get(name) or 0 for name in ALARM_INTS}
     values |= {f"alarm.{name}": bool(alarm.get(name)) for name in ALARM_BOOLS}
     values |= {f"alarm.{name}": alarm.get(name) or EPOCH for name in ALARM_INSTANTS}
-    values |= {f"alarm.{name}": alarm.get(name) or {} for name in ALARM_MAPS}
-    return branch_environment().Activation({**values, "answers": dict(answers)})
+    values |= {f"alarm.{name}": as_doubles(alarm.get(name) or {}) for name in ALARM_MAPS}
+    return branch_environment().Activation({**values, "answers": as_doubles(dict(answers))})
 
 
 def wait_activation(event: Mapping[str, object], trigger: Mapping[str, object]) -> cel.Activation:
     values = event_values(event)
     values |= {f"trigger.{name}": str(trigger.get(name) or "") for name in TRIGGER_STRINGS}
-    values[f"trigger.{PAYLOAD_FIELD}"] = trigger.get(PAYLOAD_FIELD) or {}
+    values[f"trigger.{PAYLOAD_FIELD}"] = as_doubles(trigger.get(PAYLOAD_FIELD) or {})
     return wait_environment().Activation(values)
 
 

@@ -140,7 +140,7 @@ class OwnerReplay:
         self._events.finish(self._until["record"])
         recorded = in_window((transition for transition, _ in self._recorded), header.since, self._until)
         replayed = in_window(self._transitions, header.since, self._until)
-        staleness = [change for change in self._calculated if change.kind != "health"]
+        staleness = [change for change in self._calculated if change.kind in ("stale", "fresh")]
         recorded_staleness = self._staleness_in_window(staleness)
         replayed_staleness = self._staleness_in_window(self._series.staleness)
         result.owners += 1

@@ -23,6 +23,7 @@ from functools import reduce
 from multiprocessing.queues import SimpleQueue
 from operator import add
 
+from rules.replay.backtest.calc import CalcReplay, replay_results
 from rules.replay.backtest.recording.model import DocumentVersion, Recording, RecordingHeader
 from rules.replay.backtest.report.notifications import count_notifications
 from rules.replay.backtest.result import BacktestResult
@@ -48,11 +49,16 @@ async def backtest(
     are None."""
     documents = None if candidate is None else list(candidate)
     replay = ShareReplay(header, documents)
+    calculated = await replay_results(source, header, replay.rules.of_calc(), documents is None)
+    results = None
+    if documents is not None and (calculated.points or _has_calc_rules(header)):
+        results = calculated.by_owner()
+        replay = ShareReplay(header, documents, results)
     if jobs == 1:
-        return _finish(replay, await replay.run(source, 0, 1, report), header)
+        return _finish(replay, await replay.run(source, 0, 1, report), header, calculated)
     context = multiprocessing.get_context("spawn")
     progress, stop = context.SimpleQueue(), context.Event()
-    arguments = (progress, stop, source, header, documents)
+    arguments = (progress, stop, source, header, documents, results)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=initialize, initargs=arguments) as pool:
         share_count = jobs * _SHARES_PER_PROCESS
         with _without_interrupts():
@@ -66,11 +72,20 @@ async def backtest(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-    return _finish(replay, reduce(add, (share.result() for share in shares)), header)
+    return _finish(replay, reduce(add, (share.result() for share in shares)), header, calculated)
 
 
-def _finish(replay: ShareReplay, result: BacktestResult, header: RecordingHeader) -> BacktestResult:
+def _has_calc_rules(header: RecordingHeader) -> bool:
+    return any(version.kind == "calc_rule" for version in header.versions)
+
+
+def _finish(
+    replay: ShareReplay, result: BacktestResult, header: RecordingHeader, calculated: CalcReplay
+) -> BacktestResult:
     """Derive what needs the results of all shares, and drop the events that only this needed."""
+    result.mismatches += calculated.mismatches
+    result.calculated_count = calculated.compared
+    replay.replay_new_owners(calculated.by_owner().keys() - calculated.owners, result)
     result = replay.finish(result)
     result.recorded_notifications = count_notifications(
         replay.history, result.recorded_events, header.since, header.until

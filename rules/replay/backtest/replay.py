@@ -39,6 +39,7 @@ from rules.replay.backtest.timelines import RuleChange, Timelines
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from schemas.values.series_key import base_key
 from schemas.wire.alarm_events import RuleTransition
+from schemas.wire.calculated import CALC_PREFIX
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND
 
@@ -171,7 +172,9 @@ class SeriesReplay(LaneReplay):
         if not types.has_dimensions and not any("{" in arrival.key for arrival in arrivals):
             return arrivals
         return [
-            arrival._replace(key=types.series_key(base_key(arrival.key), arrival.labels))
+            arrival
+            if arrival.key.startswith(CALC_PREFIX)
+            else arrival._replace(key=types.series_key(base_key(arrival.key), arrival.labels))
             for arrival in arrivals
         ]
 

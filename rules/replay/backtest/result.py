@@ -44,6 +44,8 @@ class BacktestResult:
     """Stale and fresh datapoints recorded in the window."""
     health_count: int = 0
     """Health datapoints recorded in the window."""
+    calculated_count: int = 0
+    """Results of calc_rules that were recorded in the window and compared."""
     observations: list[ReplayedObservation] = field(default_factory=list)
     """Input of the health of systems, kept until all owners have been replayed."""
     recorded_health: list[CalculatedChange] = field(default_factory=list)

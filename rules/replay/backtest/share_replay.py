@@ -5,10 +5,13 @@ Guarantee: the result depends on the recording and the rules alone, not on the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
+from rules.calc.rule import CalcPoint
+from rules.engine import Arrival
+from rules.replay.backtest.calc import with_replayed_results
 from rules.replay.backtest.health import derive_health, replay_order, with_replayed_health
 from rules.replay.backtest.owner_replay import OwnerReplay
 from rules.replay.backtest.recording.model import (
@@ -27,8 +30,15 @@ from rules.replay.backtest.timelines import Candidate, HealthPeriod, History, Ti
 class ShareReplay:
     """Replays shares with the candidate documents; with the rules of the time if None."""
 
-    def __init__(self, header: RecordingHeader, candidate: list[DocumentVersion] | None) -> None:
+    def __init__(
+        self,
+        header: RecordingHeader,
+        candidate: list[DocumentVersion] | None,
+        results: Mapping[str, Sequence[CalcPoint]] | None = None,
+    ) -> None:
+        """`results` are those of the candidate calc_rules, by owner; None if the recorded ones hold."""
         self._header = header
+        self._results = results
         self._is_historical = candidate is None
         self.history = History(header)
         self.rules: Timelines = self.history
@@ -42,7 +52,7 @@ class ShareReplay:
     ) -> BacktestResult:
         result = BacktestResult()
         replay: OwnerReplay | None = None
-        async for done, item in source.items(share, of):
+        async for done, item in self._with_results(source.items(share, of)):
             report(done)
             if isinstance(item, OwnerHeader):
                 if replay is not None:
@@ -55,6 +65,40 @@ class ShareReplay:
         if replay is not None:
             replay.finish()
         return result
+
+    async def _with_results(
+        self, items: AsyncIterator[tuple[float, RecordingItem]]
+    ) -> AsyncIterator[tuple[float, RecordingItem]]:
+        """The items, with the arrivals of an owner and its results of candidate rules as one item."""
+        held: list[Arrival] | None = None
+        owner, fraction = "", 0.0
+        async for done, item in items:
+            if self._results is None:
+                yield done, item
+                continue
+            if held is not None and isinstance(item, Arrivals):
+                held += item.rows
+                continue
+            if held is not None:
+                yield fraction, Arrivals(with_replayed_results(self._results.get(owner, ()), held))
+                held = None
+            yield done, item
+            if isinstance(item, OwnerHeader):
+                owner, fraction, held = item.owner, done, []
+        if self._results is not None and held is not None:
+            yield fraction, Arrivals(with_replayed_results(self._results.get(owner, ()), held))
+
+    def replay_new_owners(self, owners: Iterable[str], result: BacktestResult) -> None:
+        """Replay owners that have results of candidate calc_rules and are not in the recording."""
+        for owner in sorted(owners) if self._results is not None else ():
+            header, points = OwnerHeader(owner, 0, (), ()), (self._results or {}).get(owner, ())
+            arrivals = Arrivals(with_replayed_results(points, ()))
+            if owner in self._deferred_owners:
+                result.deferred_items += (header, arrivals)
+                continue
+            replay = self._begin(header, result)
+            replay.take(arrivals)
+            replay.finish()
 
     def finish(self, result: BacktestResult) -> BacktestResult:
         """Complete the result of all owners: the health of systems, and the alarms over it."""

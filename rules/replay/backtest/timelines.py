@@ -19,6 +19,8 @@ from typing import NamedTuple, Protocol
 
 from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_changes
 from rules.apply.cutover import Cutover, Cutovers
+from rules.calc.rule_set import calc_rule_book
+from rules.calc.window import ApplyBegin, CalcPeriod, period_begins
 from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook, RuleSet
@@ -32,7 +34,7 @@ from rules.replay.backtest.recording.model import (
 from rules.suppression import Inhibit
 from rules.suppression.reader import compile_inhibits
 from schemas.documents import InhibitDocument, MaintenanceDocument
-from tocsin.core.instant import MICROSECOND
+from tocsin.core.instant import MICROSECOND, microseconds_of
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -77,6 +79,9 @@ class Timelines(Protocol):
     def of_events(self) -> Sequence[RuleChange]: ...
 
     def of_health(self) -> Sequence[HealthPeriod]: ...
+
+    def of_calc(self) -> Sequence[CalcPeriod]:
+        """The periods of the calc_rules."""
 
     def at(self, seq: int) -> CompiledRules:
         """The rules that evaluate the event of a seq."""
@@ -169,6 +174,20 @@ class History:
                 periods.append(HealthPeriod(apply.seq, max(begins, default=apply.at), after))
         return periods
 
+    def of_calc(self) -> Sequence[CalcPeriod]:
+        """The periods of calc_rules, with the beginnings that `rules/calc/evaluator.py` reads."""
+        book = calc_rule_book()
+        book.load(self._header.versions)
+        watermarks: dict[int, datetime] = {}
+        for cutover in self._data_cutovers:
+            if cutover.watermark is not None:
+                seq = cutover.rules_seq
+                watermarks[seq] = max(cutover.watermark, watermarks.get(seq, cutover.watermark))
+        begins = period_begins(
+            ApplyBegin(apply.seq, watermarks.get(apply.seq), apply.at) for apply in self._applies
+        )
+        return [CalcPeriod(seq, begin, book.at(seq + 1)) for seq, begin in begins]
+
     def _of_events(self) -> Sequence[RuleChange]:
         cutovers = {
             cutover.rules_seq: cutover for cutover in self._header.cutovers if cutover.lane == "record"
@@ -221,6 +240,9 @@ class Candidate:
         documents = suppression.at(0)
         self._inhibits = compile_inhibits(documents)
         self._maintenance = tuple(documents.of(MaintenanceDocument).values())
+        calc = calc_rule_book()
+        calc.load(in_force)
+        self._calc = calc.at(0)
         self._rules = rules.at(0)
         self._matcher = matchers.at(0)
 
@@ -232,6 +254,9 @@ class Candidate:
 
     def of_health(self) -> Sequence[HealthPeriod]:
         return [HealthPeriod(0, self._start, self._rules)]
+
+    def of_calc(self) -> Sequence[CalcPeriod]:
+        return [CalcPeriod(0, microseconds_of(self._start), self._calc)]
 
     def at(self, seq: int) -> CompiledRules:
         return self._rules

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pydantic import ValidationError
 
 from rules.replay.backtest.recording.model import DocumentVersion
-from schemas.documents import DatapointTypeDocument, EventRuleDocument
+from schemas.documents import CalcRuleDocument, DatapointTypeDocument, EventRuleDocument
 
 _LEAST = timedelta(hours=1)
 _MAX_WARM_UP = timedelta(days=7)
@@ -49,3 +49,6 @@ def _spans(version: DocumentVersion) -> Iterator[timedelta]:
             yield from (span for span in spans if span is not None)
             if rule.window is not None:
                 yield rule.window.over
+        elif version.kind == "calc_rule":
+            calc_rule = CalcRuleDocument.model_validate(version.document)
+            yield from (calc_rule.over(name) + given.offset for name, given in calc_rule.inputs.items())

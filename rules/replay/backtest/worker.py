@@ -13,6 +13,7 @@ from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from typing import Any
 
+from rules.calc.rule import CalcPoint
 from rules.replay.backtest.recording.model import DocumentVersion, Recording, RecordingHeader
 from rules.replay.backtest.result import BacktestResult
 from rules.replay.backtest.share_replay import ShareReplay
@@ -32,10 +33,11 @@ class ShareWorker:
     source: Recording
     header: RecordingHeader
     candidate: list[DocumentVersion] | None
+    results: dict[str, list[CalcPoint]] | None
 
     @cached_property
     def replay(self) -> ShareReplay:
-        return ShareReplay(self.header, self.candidate)
+        return ShareReplay(self.header, self.candidate, self.results)
 
     def run(self, share: int, of: int) -> BacktestResult:
         reported = 0.0

@@ -51,7 +51,6 @@ class SimulatedAlarms:
         """The lineage of the input that is being evaluated. Its transitions inherit it."""
 
     def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
-        arrival = arrival._replace(key=self._rules.types.series_key(arrival.key, arrival.labels))
         memory = self._over_series.get(arrival.owner)
         if memory is None:
             memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)

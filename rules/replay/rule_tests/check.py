@@ -12,6 +12,7 @@ from itertools import chain
 
 from pydantic import BaseModel
 
+from rules.calc.rule_set import CalcRuleSet
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.yaml_tree import Path
@@ -22,6 +23,7 @@ from rules.replay.rule_tests.load import RuleTest
 from rules.runbook import compile_runbook
 from schemas.documents import (
     ActionDocument,
+    CalcRuleDocument,
     ChannelDocument,
     DatapointTypeDocument,
     EventRuleDocument,
@@ -57,6 +59,8 @@ class _Checker:
             *(f"notify-{channel}" for channel in rules.of(ChannelDocument)),
         }
         self._systems = set(rules.of(SystemDocument))
+        self._calc_rules = set(rules.of(CalcRuleDocument))
+        self._calc = CalcRuleSet(rules)
 
     def time_problems(self) -> Iterator[RuleProblem]:
         document = self._document
@@ -86,6 +90,7 @@ class _Checker:
                 (_ALARM_KEYS, "rule", self._rules),
                 (_ACTION_KEYS, "action", self._actions),
                 (("health",), "system", self._systems),
+                (("calculated",), "calc_rule", self._calc_rules),
             ):
                 for key in keys:
                     yield from self._unknown((*path, key), kind, getattr(entry, key, None), known)
@@ -103,6 +108,8 @@ class _Checker:
         for index, given in enumerate(self._document.given):
             key = given.series
             if key is None or rules.types.of(key) is not None or rules.for_key(key):
+                continue
+            if self._calc.reads(key):
                 continue
             if not rules.members.of_series(given.owner, key, rules):
                 message = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import isclose
 from typing import Any, NamedTuple
 
 from rules.replay.log import LogEntry
@@ -34,6 +35,8 @@ class ObservedEntry(NamedTuple):
     text: str
     is_initial: bool = False
     """The first health of a system. It need not be expected."""
+    value: float | bool | None = None
+    """The value of a result of a calc_rule."""
 
 
 class Differences(NamedTuple):
@@ -70,6 +73,9 @@ def _observed(entry: LogEntry) -> ObservedEntry | None:
     if entry.kind == "health":
         kind, is_initial = f"health {entry.state}", details["was"] is None
         return ObservedEntry(entry.at, kind, entry.name, entry.owner, _searched_text(details), is_initial)
+    if entry.kind == "calculated":
+        text = f"{details['value']} {_searched_text(details)}"
+        return ObservedEntry(entry.at, entry.kind, entry.name, entry.owner, text, value=details["value"])
     text = _searched_text(details.get("payload", details))
     return ObservedEntry(entry.at, entry.kind, entry.name, entry.owner, text)
 
@@ -113,6 +119,9 @@ def _unexpected(document: RuleTestDocument, unmatched: Sequence[ObservedEntry]) 
         unexpected += (
             entry for entry in unmatched if entry.kind.startswith("health ") and not entry.is_initial
         )
+    if "calculated" in complete and "calculated" not in document.nothing_else:
+        # There is one in every window, so only the expected instants are checked.
+        unexpected = [entry for entry in unexpected if entry.kind != "calculated"]
     if "event" in complete and "event" not in document.nothing_else:
         types = {expected.name for expected in document.expect if expected.kind == "event"}
         unexpected = [entry for entry in unexpected if entry.kind != "event" or entry.name in types]
@@ -136,4 +145,11 @@ def _matches(observed: ObservedEntry, expected: Expected, start: datetime) -> bo
         and (expected.at is None or observed.at == instant(expected.at, start))
         and expected.owner in (None, observed.owner)
         and (expected.says is None or expected.says in observed.text)
+        and (expected.value is None or _is_equal(observed.value, expected.value))
     )
+
+
+def _is_equal(observed: float | bool | None, expected: float | bool) -> bool:
+    if observed is None or isinstance(observed, bool) != isinstance(expected, bool):
+        return False
+    return isclose(observed, expected, rel_tol=1e-9, abs_tol=1e-12)

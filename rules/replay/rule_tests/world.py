@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from rules.actions.steps.digest_results import DigestMaterial, digest_period
 from rules.alarms.staleness import NO_GAPS
+from rules.calc.rule import CalcPoint
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
 from rules.dispatch.schedule_retries import with_retry
@@ -30,6 +31,7 @@ from rules.replay.digest_rows import alarm_rows, dead_run_rows, event_rows, stal
 from rules.replay.log import LogEntry
 from rules.replay.perform import Failure, ProbeFinding
 from rules.replay.rule_tests.alarms import SimulatedAlarms
+from rules.replay.rule_tests.calc import SimulatedCalc
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
@@ -79,6 +81,7 @@ class World:
         self._types = TypeIndex(rules.of(DatapointTypeDocument).values())
         compiled = CompiledRuleSet(rules)
         health = SimulatedHealth(compiled, self._scheduler, start, self._change_health)
+        self._calc = SimulatedCalc(rules, self._scheduler, start, gaps, self._calculate)
         self._alarms = SimulatedAlarms(compiled, self._scheduler, self.append, self.log.append, health, gaps)
         self._operator = SimulatedOperator(
             self.alarms, self._scheduler, lambda: self.now, self.append, self._alarms.resolve
@@ -149,6 +152,7 @@ class World:
         parsed.add(LaneMessage(len(self._events), self.now, subject, body))
         for arrival in parsed.inputs:
             assert isinstance(arrival, Arrival)
+            self._calc.arrive(arrival)
             self._alarms.arrive(arrival, lineage)
         for _, reason in parsed.rejected:
             key = str(datapoints[0]["key"])
@@ -279,6 +283,14 @@ class World:
         self.log.append(LogEntry(self.now, "health", system, system, health, change.payload))
         labels = {} if change.reason is None else {"reason": str(change.reason)}
         arrival = Arrival(self.now, len(self._events), system, HEALTH_KEY, health, self.now, labels)
+        self._scheduler.add(self.now, INPUT, partial(self._alarms.arrive, arrival))
+
+    def _calculate(self, rule: str, point: CalcPoint) -> None:
+        """Log a result of a calc_rule. It arrives at once as a datapoint of its series."""
+        details = {"value": point.value, "key": point.key, "labels": point.labels}
+        self.log.append(LogEntry(self.now, "calculated", rule, point.owner, "", details))
+        seq, labels = len(self._events), dict(point.labels)
+        arrival = Arrival(self.now, seq, point.owner, point.key, point.value, self.now, labels)
         self._scheduler.add(self.now, INPUT, partial(self._alarms.arrive, arrival))
 
     def _record(self, datapoints: Facts, lineage: tuple[str, ...]) -> None:

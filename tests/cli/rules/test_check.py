@@ -59,6 +59,23 @@ def checked(alone: CommandLine, folder: Path, text: str, *options: str, exit_cod
             "event_rule: {name: r, event: link-down, fire: 'true', clear: 'type == \"link-up\"'}\n",
             "'clear' of event_rule 'r': the pattern 'link-down' never brings the type 'link-up'",
         ),
+        (
+            "event_rule: {name: d, datapoint: x, fire: 'value - 5 > 60'}\n",
+            "r.yaml:1:50: 'fire' of event_rule 'd': '-' cannot be applied to an untyped number, which is a double, "
+            "and int, write 5.0",
+        ),
+        (
+            "event_rule: {name: d, datapoint: x, fire: 'value % 2 == 0'}\n",
+            "'%' needs whole numbers, and an untyped number is a double, write int(...) around it",
+        ),
+        (
+            f"{SAY}action_rule: {{name: r, on: event, when: 'payload.count + 1 > 3', action: say}}\n",
+            "'+' cannot be applied to an untyped number, which is a double, and int, write 1.0",
+        ),
+        (
+            "event_rule: {name: r, event: x, clear: 'payload.a - size(payload.b) > 1'}\n",
+            "'-' cannot be applied to an untyped number, which is a double, and int, write double(...) around the int",
+        ),
     ],
 )
 def test_what_would_fail_later_is_an_error_with_its_position(
@@ -115,7 +132,18 @@ WARNED = [
     (
         f"{CHANNEL}datapoint_type: {{name: x, key: x, interval: 1m}}\n---\n"
         "event_rule: {name: old, datapoint: x, fire: 'age > duration(\"10m\")', notify: [ops]}\n",
-        "'fire' of event_rule 'old' is never true: the age of a stale series is its deadline, 2m30s",
+        "r.yaml:5:45: warning: 'fire' of event_rule 'old' is never true: the age of a series is zero when a datapoint"
+        " arrives, and its deadline, 2m30s, when it becomes stale; use 'absent' with 'for'",
+    ),
+    (
+        f"{CHANNEL}datapoint_type: {{name: x, key: x, interval: 1m}}\n---\n"
+        "event_rule: {name: old, datapoint: x, fire: 'value > 5.0 && age > duration(\"10m\")', notify: [ops]}\n",
+        "'fire' of event_rule 'old' is never true",
+    ),
+    (
+        f"{CHANNEL}datapoint_type: {{name: x, key: x, interval: 1m}}\n---\n"
+        "event_rule: {name: old, datapoint: x, above: 5, clear: 'age > duration(\"10m\")', notify: [ops]}\n",
+        "'clear' of event_rule 'old' is never true",
     ),
     (
         "system: {name: s, members: [{owner: 'plant-*', key: x}]}\n",
@@ -161,6 +189,10 @@ def test_warnings_are_part_of_the_json(alone: CommandLine, tmp_path: Path) -> No
 
 
 QUIET = [
+    f"{CHANNEL}datapoint_type: {{name: x, key: x, interval: 1m}}\n---\n"
+    "event_rule: {name: old, datapoint: x, fire: 'value > 5.0 || age > duration(\"10m\")', notify: [ops]}\n",
+    f"{CHANNEL}datapoint_type: {{name: x, key: x, interval: 1m}}\n---\n"
+    "event_rule: {name: old, datapoint: x, fire: 'value > 5.0 && age > duration(\"2m\")', notify: [ops]}\n",
     f"{CHANNEL}event_rule: {{name: hot, datapoint: t, above: 80, clear: 'value < 75.0', notify: [ops]}}\n",
     f"{CHANNEL}event_rule: {{name: hot, datapoint: t, above: 80, clear: 'value < 80.0', notify: [ops]}}\n",
     f"{SAY}event_rule: {{name: hot, datapoint: t, above: 80}}\n---\n"

@@ -67,6 +67,39 @@ def test_junit_and_json(alone: CommandLine, tests: Path, tmp_path: Path) -> None
     assert [case.get("name") for case in suite if case.find("failure") is not None] == ["it fails"]
 
 
+# The attributes of junit-10.xsd of the xUnit plugin of Jenkins, which rejects a file with any other.
+JENKINS_SUITES = {"name", "time", "tests", "failures", "errors"}
+JENKINS_SUITE = {*JENKINS_SUITES, "skipped", "timestamp", "hostname", "id", "package", "file", "log", "url"}
+JENKINS_CASE = {"name", "time", "classname", "group"}
+JENKINS_FAULT = {"type", "message"}
+
+
+def test_junit_has_the_attributes_that_jenkins_accepts(
+    alone: CommandLine, tests: Path, tmp_path: Path
+) -> None:
+    (tests / "t.yaml").write_text(TEST % "2m" + "---\n" + (TEST % "3m").replace("it opens", "it fails"))
+    (tests / "u.yaml").write_text("test: {name: broken, rules: [none.yaml], until: 1h}")
+    alone(
+        "test",
+        str(tests / "t.yaml"),
+        str(tests / "u.yaml"),
+        "--junit",
+        str(tmp_path / "out.xml"),
+        exit_code=1,
+    )
+    suites = ElementTree.fromstring((tmp_path / "out.xml").read_text())
+    (suite,) = suites
+    assert set(suites.keys()) <= JENKINS_SUITES
+    assert {"name", "tests", "failures", "errors"} <= set(suite.keys()) <= JENKINS_SUITE
+    assert len(suite) == 3
+    for case in suite:
+        assert {"name"} <= set(case.keys()) <= JENKINS_CASE
+        for fault in case:
+            assert fault.tag in ("failure", "error")
+            assert set(fault.keys()) <= JENKINS_FAULT
+    assert f"{tests / 't.yaml'}:" in str(suite[1][0].text)
+
+
 def test_junit_that_cannot_be_written_is_refused_before_the_tests_run(
     alone: CommandLine, tests: Path, tmp_path: Path
 ) -> None:

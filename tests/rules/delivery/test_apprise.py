@@ -13,6 +13,7 @@ from schemas.documents.targets import AppriseTarget
 from tests.rules.delivery.mail_servers import mail_server
 from tests.rules.delivery.named_secrets import named_secrets
 from tests.rules.delivery.receivers import endless, receiver, respond, stall
+from tocsin.core.extras import install_remedy
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 MESSAGE = Message("[HIGH] hot", "65 °C")
@@ -130,5 +131,5 @@ async def test_without_apprise_the_error_has_the_package_to_install(
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     outcome = await send(egress, "json://127.0.0.1/")
     assert outcome == DeliveryOutcome(
-        "permanent", "apprise is not installed for the worker: pip install 'tocsin[apprise]'"
+        "permanent", f"apprise is not installed for the worker: {install_remedy('apprise')}"
     )

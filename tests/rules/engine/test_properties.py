@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import datetime, timedelta
 
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from rules.engine import (
     Arrival,
     Changed,
     Effect,
+    EventSeen,
     Input,
     Open,
     Resolve,
@@ -35,14 +37,16 @@ durations = st.sampled_from(["", "10s", "30s", "100s"])
 
 @st.composite
 def rules(draw: st.DrawFn) -> str:
-    fires = ["above: 5", "fire: 'value > 5.0 && freshness == \"fresh\"'", "fire: 'previous < value'"]
+    thresholds = ["above: 5", "above: {warning: 5, high: 6, critical: 8}"]
+    fires = [*thresholds, "fire: 'value > 5.0 && freshness == \"fresh\"'", "fire: 'previous < value'"]
     line = draw(st.sampled_from([*fires, "rate_increase: 0.1", "absent: true"]))
     lines = [line]
-    if line == "above: 5":
+    if line in thresholds:
         if draw(st.booleans()):
-            lines.append(
-                f"window: {{over: 1m, reduce: {draw(st.sampled_from(['avg', 'max', 'rate', 'count']))}}}"
-            )
+            reduce = draw(st.sampled_from(["avg", "max", "rate", "count"]))
+            lines.append(f"window: {{over: 1m, reduce: {reduce}, min_count: {draw(st.integers(1, 3))}}}")
+        elif draw(st.booleans()):
+            lines.append("samples: {of: 3, at_least: 2}")
         no_data = draw(st.sampled_from(["keep", "alarm", "resolve"]))
         lines.append(f"no_data: {no_data}")
         if no_data != "keep" and (duration := draw(durations)):
@@ -190,6 +194,58 @@ def test_the_engine_agrees_with_the_semantics_written_second_by_second(
 
 def _transition(effect: Open | Changed | Resolve) -> str:
     return {Open: "opened", Changed: "changed", Resolve: "resolved"}[type(effect)]
+
+
+@st.composite
+def event_rules(draw: st.DrawFn) -> str:
+    lines = ["fire: 'type == \"link-down\"'", f"severity: {draw(st.sampled_from(['event', 'high']))}"]
+    if draw(st.booleans()):
+        lines += ["count: 3", "over: 2m"]
+    elif duration := draw(durations):
+        lines.append(f"for: {duration}")
+    if draw(st.booleans()):
+        lines.append("clear: 'type == \"link-up\"'")
+    if draw(st.booleans()):
+        lines.append("per: [payload.port]")
+    for key in ("keep_firing_for", "cooldown"):
+        if duration := draw(durations):
+            lines.append(f"{key}: {duration}")
+    return "event_rule:\n  name: link\n  event: link-*\n" + "".join(f"  {line}\n" for line in lines)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Input]:
+    sequence: list[Input] = []
+    at = T0
+    for number, wait in enumerate(draw(st.lists(seconds, min_size=1, max_size=25))):
+        at += timedelta(seconds=wait)
+        facts = {
+            "id": str(uuid.UUID(int=number)),
+            "type": draw(st.sampled_from(["link-down", "link-down", "link-down", "link-up", "link-noise"])),
+            "owner": PLANT,
+            "severity": draw(st.integers(0, 6)),
+            "payload": {"port": draw(st.sampled_from([1, 1.0, "eth0"]))},
+        }
+        sequence.append(EventSeen(at, facts))
+    return sequence
+
+
+@given(event_rules(), events(), instants)
+@settings(max_examples=150)
+def test_alarms_over_events_depend_on_events_alone(
+    text: str, sequence: list[Input], advances: list[datetime]
+) -> None:
+    rule = Scenario(text).rule
+    expected = run(rule, sequence, [])
+    assert run(rule, sequence, advances) == expected
+    assert run(rule, sequence, advances, is_stored=True) == expected
+    for effects in expected.values():
+        transitions = [effect for effect in effects if isinstance(effect, Open | Changed | Resolve)]
+        assert [effect.at for effect in transitions] == sorted(effect.at for effect in transitions)
+        is_open = False
+        for effect in transitions:
+            assert is_open is not isinstance(effect, Open)
+            is_open = not isinstance(effect, Resolve)
 
 
 def test_the_key_of_the_scenarios_is_one_of_the_pattern() -> None:

@@ -73,6 +73,15 @@ def test_the_alarm_stays_open_while_any_series_fires() -> None:
     assert (payload["series"], payload["joined"], payload["left"]) == (["disk.b.used"], [], ["disk.a.used"])
 
 
+def test_without_keep_firing_for_a_series_leaves_the_alarm_at_once() -> None:
+    scenario = Scenario(rule("above: 80", "per: owner", datapoint="disk.*"))
+    scenario.send(85, "disk.a").at("1m").send(86, "disk.b").at("4m").send(10, "disk.a").at("9m")
+    assert scenario.log == ["0s opened dsp-hot", "1m changed dsp-hot", "4m changed dsp-hot"]
+    assert scenario.messages()[-1] == "disk.b of plant-7 is above 80 (86)"
+    assert scenario.transitions()[-1].payload["left"] == ["disk.a"]
+    assert scenario.send(10, "disk.b").log[3:] == ["9m resolved dsp-hot"]
+
+
 def test_a_series_that_does_not_fire_for_long_enough_does_not_hold_the_alarm() -> None:
     scenario = Scenario(DISKS.replace("keep_firing_for: 5m", "cooldown: 1s")).send(95, "disk.a.used")
     scenario.at("11m30s").send(95, "disk.b.used").at("12m").send(10, "disk.a.used")

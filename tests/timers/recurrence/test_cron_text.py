@@ -63,6 +63,15 @@ REFUSED = {
     "0 0 1-31 * mon": "dialects disagree",
     "0 0 13 * 0-6": "dialects disagree",
     "0 0 13 * mon-sun": "dialects disagree",
+    "0 0 15W * 1-5": r"both.*'0 0 15w \* \*' and '0 0 \* \* 1-5'",
+    "0 0 1-7 * mon#1": "both",
+    "0 0 15 * fri#2": "both",
+    "0 0 L * fri": "both",
+    "0 0 1 * L5": "both",
+    "0 0 L * mon#1": "both",
+    "0 0 * * 1/2": "'1-6/2'",
+    "0 0 * * FRI/2": "'fri'",
+    "0 0 * * MONL": "write Lmon",
     "0 0 30 2 *": "no month has such a day",
     "0 0 31 2,4,6,9,11 *": "never fires",
     "@reboot": "not a time",
@@ -130,6 +139,8 @@ def test_hostile_expressions_are_refused_at_once(number: int) -> None:
         ("0 8 *\t* *", None),
         ("0 8 * * MON-FRI", "0 8 * * mon-fri"),
         ("0 0 ? * 0-7", "0 0 ? * 0-7"),
+        ("0 0 * * Lmon", "0 0 * * l1"),
+        ("0 0 * * L7,Lfri", "0 0 * * l0,l5"),
     ],
 )
 def test_an_accepted_expression_has_one_plain_spelling(text: str, plain: str | None) -> None:
@@ -205,3 +216,8 @@ def test_an_expression_that_grows_too_long_to_be_read_again_is_refused() -> None
 )
 def test_a_leading_star_in_minute_or_hour_makes_it_interval_like(plain: str, interval_like: bool) -> None:
     assert is_interval_like(plain) is interval_like
+
+
+def test_the_advice_for_the_last_weekday_of_a_month_can_be_followed() -> None:
+    found = parse(cron="0 0 * * Lmon").occurrences(DAY, DAY + timedelta(days=60), 2)
+    assert [f"{each.at:%m-%d}" for each in found] == ["01-26", "02-23"]

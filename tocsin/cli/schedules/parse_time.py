@@ -29,7 +29,7 @@ def parse_time(
 
     \b
     Examples:
-      tocsin parse-time "next friday at 3pm" --tz Europe/London
+      tocsin parse-time "friday at 3pm" --tz Europe/London
       tocsin parse-time 1736882445
     """
     from clock.time_source import wall_now

@@ -64,6 +64,8 @@ def line_of(record: Record, tz_of: TzOf, step_of: StepOf = lambda action, step: 
         return _staleness(record)
     if body.get("kind") == "health":
         return _health(record)
+    if body.get("kind") == "calc":
+        return None  # There are as many as datapoints, and these are not shown either.
     if body["type"] == "schedule-missed":
         return _missed(record, tz_of)
     if body.get("origin") == "scheduled":

@@ -65,7 +65,9 @@ def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
     from tocsin.cli.up.services import database_url, serve
     from tocsin.core.settings import forget_credentials, read_settings
     from tocsin.embedded import embedded_servers
+    from tocsin.embedded.binaries import refuse_missing_wheels
 
+    refuse_missing_wheels()
     read_settings()
     _refuse_missing_files(rules)
     typer.echo(f"starting postgres and nats in '{data}' ...", err=True)

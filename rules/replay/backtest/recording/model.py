@@ -23,7 +23,7 @@ _KINDS = {event_type(kind): kind for kind in _RULE_TRANSITIONS}
 UNRECORDED = 1
 """The seq of an event that the replay derived: no event of an alarm is the first of the log."""
 LaneName = Literal["data", "record"]
-HorizonName = Literal["data", "record", "health"]
+HorizonName = Literal["data", "record", "health", "calc"]
 
 
 class AlarmTransition(NamedTuple):
@@ -49,12 +49,13 @@ class AlarmTransition(NamedTuple):
 
 
 class CalculatedChange(NamedTuple):
-    """A calculated datapoint: a series became stale or fresh, or the health of a system changed."""
+    """A calculated datapoint: a series became stale or fresh, the health of a system changed, or a
+    calc_rule gave a value."""
 
     owner: str
     key: str
     kind: str
-    """`stale`, `fresh` or `health`. For `health`, the owner is a system and `value` the payload."""
+    """`stale`, `fresh`, `health` or `calc`. For `health`, the owner is a system and `value` the payload."""
     at: datetime
     value: Any
 

@@ -43,6 +43,7 @@ from rules.replay.backtest.recording.recording import (
     other_lines,
 )
 from tocsin.core.errors import InvalidInput
+from tocsin.core.extras import install_remedy
 from tocsin.core.files import written_whole
 from tocsin.core.instant import microseconds_of
 
@@ -237,9 +238,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise InvalidInput(
-            "a recording as Parquet needs pyarrow", remedy="pip install 'tocsin[parquet]'"
-        ) from None
+        raise InvalidInput("a recording as Parquet needs pyarrow", remedy=install_remedy("parquet")) from None
     return pyarrow, pyarrow.parquet
 
 

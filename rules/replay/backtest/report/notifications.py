@@ -123,6 +123,8 @@ class _Dispatch:
             record = self._alarms.open(alarm_of(event), event.recorded_at, event.correlation_id)
         if event.type == event_type("resolved"):
             self._alarms.resolve(event.alarm_id, event.recorded_at)
+        elif event.type == event_type("changed"):
+            self._alarms.change(alarm_of(event))
         elif is_operator_event(event):
             apply_operator_event(self._alarms, record, event)
 

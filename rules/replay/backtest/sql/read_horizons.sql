@@ -1,6 +1,7 @@
 -- The instant up to which everything due in each partition has been recorded: its watermark, limited by
 -- sustains and watchdogs that the clock has still to fire and by stale series that the rules have not
--- handled; and the instant up to which health is decided. Locks nothing; one snapshot.
+-- handled; and the instants up to which health is decided and windows are calculated. Locks nothing; one
+-- snapshot.
 with pending as (
     select s.lane, s.partition, t.nominal_at as at
     from tocsin.timer t
@@ -32,4 +33,6 @@ select 'health', 0,
        end
 from horizon h
 where h.lane = 'data'
+union all
+select 'calc', 0, (select p.until from tocsin.calc_position p)
 order by 1, 2

@@ -229,6 +229,11 @@ def test_two_types_cannot_claim_one_key() -> None:
             "[{owner: a, key: k, required: false}]",
             "system 's' has no required member, so its health would",
         ),
+        ("[{system: low}]", "system 's' cannot have the system 'low' as a member: name the series of 'low'"),
+        (
+            "[{owner: a, key: k}, {owner: low, key: system.health}]",
+            "system 's' cannot have the system 'low' as a member: name the series of 'low' instead",
+        ),
         ("[{owner: a, type: t}]", "unknown datapoint_type 't' in system 's', no datapoint_type of this name"),
     ],
 )

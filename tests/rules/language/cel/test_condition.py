@@ -35,7 +35,7 @@ from tests.rules.language.cel.events import is_match
         ('ts > timestamp("2026-01-01T00:00:00Z")', {}, True),
         ('ts.getHours("America/New_York") == 7', {}, True),
         ('owner == "hälle 𝄞"', {"owner": "hälle 𝄞"}, True),
-        ("type(payload.n) == int", {"payload": {"n": 3}}, True),
+        ("type(payload.n) == double", {"payload": {"n": 3}}, True),
     ],
 )
 def test_a_condition_says_whether_an_event_matches(text: str, fields: dict[str, Any], expected: bool) -> None:

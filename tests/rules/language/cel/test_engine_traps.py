@@ -48,7 +48,7 @@ def test_an_error_does_not_hide_the_match_of_another_operand() -> None:
 
 
 def test_an_exhausted_iteration_budget_raises_in_the_engine_and_is_no_match() -> None:
-    condition = compile_event_condition("payload.l.all(a, payload.l.all(b, a + int(b) >= 0))")
+    condition = compile_event_condition("payload.l.all(a, payload.l.all(b, a + double(b) >= 0.0))")
     assert not is_match(condition, payload={"l": list(range(200))})
     assert condition.last_error is not None
     assert "budget" in condition.last_error
@@ -92,7 +92,7 @@ def test_text_cannot_be_multiplied_inside_a_condition() -> None:
 
 
 def test_a_sum_with_one_typed_operand_cannot_join_texts() -> None:
-    condition = compile_event_condition("payload.a + 1 == 3")
+    condition = compile_event_condition("payload.a + 1.0 == 3.0")
     assert is_match(condition, payload={"a": 2})
     assert not is_match(condition, payload={"a": "2"})
 

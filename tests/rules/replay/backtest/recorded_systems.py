@@ -60,8 +60,8 @@ class Systems(Live):
         self.now = [example * 1000.0, example * 1000.0]
 
     def documents(self, choice: Any) -> str:
-        """The text of the documents. `nested`: the health of the hall is a member of the site."""
-        rules, hall, site, nested = choice
+        """The text of the documents."""
+        rules, hall, site = choice
         text: str = RULES[rules]
         if "load" not in text:
             hall, site = (
@@ -72,8 +72,6 @@ class Systems(Live):
                 f"    - {{owner: {self.owners[far]}, {series}, required: {str(required).lower()}}}\n"
                 for far, series, required in members
             ]
-            if nested and name == self.names[1]:
-                lines.append(f"    - {{owner: {self.names[0]}, key: {HEALTH_KEY}}}\n")
             if "required: true" in "".join(lines):
                 text += f"---\nsystem:\n  name: {name}\n  members:\n" + "".join(lines)
         return text

@@ -39,6 +39,12 @@ event_rule: {name: quiet, datapoint: dsp.*, absent: true}
 ---
 event_rule: {name: tripped, event: trip, fire: payload.on == true, for: 2110ms}
 ---
+event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on == true, count: 2, over: 9090ms}
+---
+event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, notify: [ops], per: owner}
+---
+event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12s, reduce: avg, min_count: 2}}
+---
 event_rule: {name: second, event: alarm-*, fire: 'rule == "hot" && type == "alarm-opened"'}
 ---
 event_rule: {name: third, event: alarm-*, fire: 'rule == "tripped" && type == "alarm-opened"', for: 5250ms}

@@ -67,7 +67,7 @@ COOL = [(9, "plant-1", 50.0)]
 )
 def test_notifications_follow_the_policies_of_an_action_rule(rule: str, count: int) -> None:
     """Three alarms. The first two end after ten seconds, and with them the runs that still gather."""
-    text = ALARMS.replace("notify: [ops]", "severity: high") + (
+    text = ALARMS.replace("notify: [ops]", "enabled: true") + (
         "---\naction: {name: tell, channel: {name: ops, text: x}}\n"
         f"---\naction_rule: {{name: each, on: alarm, when: 'rule == \"hot\"', action: tell, {rule}}}\n"
     )
@@ -87,7 +87,7 @@ def test_an_escalation_that_the_end_of_the_alarm_cancels_sends_its_first_message
 
 
 def test_a_step_that_waits_for_an_event_continues_when_it_arrives() -> None:
-    rules = ALARMS.replace("notify: [ops]", "severity: high") + (
+    rules = ALARMS.replace("notify: [ops]", "enabled: true") + (
         "---\naction:\n  name: ask\n  steps:\n    - wait: {until_event: 'type == \"trip\"'}\n"
         "    - channel: {name: ops, text: at last}\n"
         "---\naction_rule: {name: each, on: alarm, when: 'rule == \"hot\"', action: ask}\n"
@@ -99,7 +99,7 @@ def test_a_step_that_waits_for_an_event_continues_when_it_arrives() -> None:
 
 def test_a_due_run_begins_before_an_event_of_the_same_instant() -> None:
     """The group of the first alarm begins its run at the microsecond in which the second alarm opens."""
-    rules = ALARMS.replace("notify: [ops]", "severity: high").replace("for: 3030ms, ", "") + (
+    rules = ALARMS.replace("notify: [ops]", "enabled: true").replace("for: 3030ms, ", "") + (
         "---\naction: {name: tell, channel: {name: ops, text: x}}\n"
         "---\naction_rule:\n  name: each\n  on: alarm\n  when: rule == 'hot'\n  action: tell\n"
         "  group_by: [rule]\n  group_wait: 5257ms\n"

@@ -44,7 +44,7 @@ system:
 system:
   name: site
   members:
-    - {owner: hall, key: system.health}
+    - {owner: plant-1, type: load}
     - {owner: plant-2, key: dsp.a, required: false}
 """
 STEPS = st.lists(
@@ -216,12 +216,10 @@ async def test_a_mismatch_of_health_names_an_alarm_from_before_the_window_as_its
     assert not any("before the start of the replay" in one.cause for one in whole.mismatches)
 
 
-def test_a_system_comes_after_those_whose_health_it_has() -> None:
+def test_a_system_comes_after_those_whose_names_its_members_have() -> None:
     def members(**owners: str) -> Members:
         return Members(
-            SystemDocument.model_validate(
-                {"name": name, "members": [{"owner": owner, "key": "system.health"}]}
-            )
+            SystemDocument.model_validate({"name": name, "members": [{"owner": owner, "key": "dsp.a"}]})
             for name, owner in owners.items()
         )
 

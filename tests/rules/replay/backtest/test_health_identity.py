@@ -23,7 +23,7 @@ MEMBER = st.tuples(st.booleans(), st.sampled_from(["key: dsp.a", "key: dsp.b", "
 SYSTEM = st.lists(MEMBER, min_size=1, max_size=4, unique_by=lambda member: member[:2]).filter(
     lambda members: any(required for _, _, required in members)
 )
-DOCUMENTS = st.tuples(st.integers(0, len(RULES) - 1), SYSTEM, SYSTEM, st.booleans())
+DOCUMENTS = st.tuples(st.integers(0, len(RULES) - 1), SYSTEM, SYSTEM)
 DATAPOINT = st.tuples(
     st.sampled_from([0, 0, 1, 3, 7, 14]), st.sampled_from([1.0, 50.0, 62.0, 71.0]), st.sampled_from("ab")
 )
@@ -89,13 +89,13 @@ async def test_an_owner_that_becomes_a_member_again_has_its_current_alarms(
     live.begin_example(next(_examples))
     far, near = (3, [(True, "key: dsp.a", True)]), (3, [(False, "key: dsp.a", True)])
     for what, argument in [
-        ("apply", (*far, [], False)),
+        ("apply", (*far, [])),
         ("send", (True, [(1, 71.0, "a")])),
-        ("apply", (*near, [], False)),
+        ("apply", (*near, [])),
         ("send", (True, [(1, 1.0, "a")])),
         ("wait", True),
         ("deliver" if clock_is_late else "clock", None),
-        ("apply", (*far, [], False)),
+        ("apply", (*far, [])),
     ]:
         await live.step(what, argument)
     await live.settle()
@@ -112,7 +112,7 @@ async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_
     """The clock fires it after the apply has read the state of the owner, and before it writes the member."""
     live.begin_example(next(_examples))
     far, near = (1, [(True, "key: dsp.a", True)]), (1, [(False, "key: dsp.a", True)])
-    await live.step("apply", (*near, [], False))
+    await live.step("apply", (*near, []))
     await live.step("send", (True, [(1, 71.0, "a")]))
     await live.step("wait", True)
     replace_members = apply_systems._replace
@@ -122,7 +122,7 @@ async def test_a_sustain_that_fires_while_its_owner_becomes_a_member_is_counted_
         await replace_members(*arguments)
 
     monkeypatch.setattr(apply_systems, "_replace", meanwhile)
-    await live.step("apply", (*far, [], False))
+    await live.step("apply", (*far, []))
     fired = await one_row(connection, "select opened_at from tocsin.alarm where event_rule = 'hot'")
     assert fired["opened_at"] is not None, "the clock did not wait for the apply"
     await live.settle()

@@ -27,7 +27,13 @@ STRICT = "---\nevent_rule:\n  name: strict\n  datapoint: dsp.*\n  below: 60\n  n
 COUNT = (
     MEAN.replace("mean", "few").replace("above: 63", "below: 2").replace("avg", "count") + "  per: owner\n"
 )
+GRADED = (
+    "---\nevent_rule:\n  name: graded\n  datapoint: dsp.*\n  above: {warning: 55, high: 65, critical: 70}\n"
+)
 TEXTS = [
+    TYPE.format("4s") + GRADED + "  per: owner\n  keep_firing_for: 6s\n" + QUIET,
+    TYPE.format("8s") + GRADED + "  clear: value < 52.0\n  for: 4s\n  no_data: alarm\n",
+    GRADED + "  window: {over: 20s, reduce: max}\n  keep_firing_for: 3s\n",
     TYPE.format("4s") + HOT + QUIET + "  for: 5s\n",
     TYPE.format("8s") + HOT + "  for: 6s\n  keep_firing_for: 3s\n" + QUIET + STEEP,
     TYPE.format("2s") + HOT + "  cooldown: 20s\n" + STRICT + "  no_data_for: 2s\n" + MEAN,

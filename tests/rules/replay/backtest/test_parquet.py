@@ -164,7 +164,11 @@ async def test_without_the_extra_the_remedy_is_named(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"needs pyarrow: pip install 'tocsin\[parquet\]'"):
+    with pytest.raises(
+        InvalidInput, match=r"needs pyarrow: install the extra 'parquet' .*requirements/parquet.txt"
+    ):
         await read(file)
-    with pytest.raises(InvalidInput, match=r"needs pyarrow: pip install 'tocsin\[parquet\]'"):
+    with pytest.raises(
+        InvalidInput, match=r"needs pyarrow: install the extra 'parquet' .*requirements/parquet.txt"
+    ):
         await write_parquet(GivenSource(), tmp_path / "other.parquet")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.sql import one_row
 from tocsin.core.db import Connection
-from tocsin.core.policy import RULES, Grant, Operation, Principal, Role, Scope, decide, matches
+from tocsin.policy import RULES, Grant, Operation, Principal, Role, Scope, decide, matches
 
 # Written down a second time, by hand: a line that changes in one place only fails here.
 TABLE = """

@@ -61,7 +61,7 @@ as $$
 $$;
 comment on function tocsin.owner_matches is
     'Whether an owner is named by a pattern: an owner, or the beginning of one followed by *. The same as '
-    'tocsin/core/policy.py.';
+    'tocsin/policy/decision.py.';
 
 create function tocsin.require_owner(owner text) returns void
 language plpgsql stable

@@ -1,12 +1,5 @@
-"""The one policy: which role may do which operation for which owner.
-
-Guarantee: `decide` is pure and denies by default: an unknown operation, a principal without grants, and
-an owner outside of the patterns of the grants are refused with a reason. The SQL functions use the same
-patterns (`tocsin.owner_matches`), and a test compares both. Postgres enforces its own part again, by the
-rights of the roles (`migrations.roles.grants`).
-
-An operation concerns an owner, such as acknowledging an alarm, or the whole instance, such as pruning.
-An operation on the instance needs a grant for all owners (`*`).
+"""Roles, operations and the decision. An operation concerns an owner, such as acknowledging an alarm, or
+the whole instance, such as pruning. One on the instance needs a grant for all owners (`*`).
 """
 
 from __future__ import annotations
