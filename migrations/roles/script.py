@@ -44,7 +44,7 @@ def grant_statements() -> Iterator[str]:
         if roles:
             yield f"grant execute on function tocsin.{function} to {', '.join(sorted(roles))}"
     for table in tables_with_row_security():
-        yield f"select tocsin.protect_rows('{table}')"
+        yield f"do $$ begin perform tocsin.protect_rows('{table}'); end $$"
 
 
 def script() -> str:

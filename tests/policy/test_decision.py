@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.sql import one_row
 from tocsin.core.db import Connection
-from tocsin.policy import RULES, Grant, Operation, Principal, Role, Scope, decide, matches
+from tocsin.policy import RULES, AccessRole, Grant, Operation, Principal, Scope, decide, matches
 
 # Written down a second time, by hand: a line that changes in one place only fails here.
 TABLE = """
@@ -49,24 +49,24 @@ manage-tokens       -      -         -      -        -        y     instance
 """
 HEAD, *LINES = (line.split() for line in TABLE.strip().splitlines())
 CASES = [
-    (Operation(line[0]), Role(role), cell == "y", Scope(line[-1]))
+    (Operation(line[0]), AccessRole(role), cell == "y", Scope(line[-1]))
     for line in LINES
     for role, cell in zip(HEAD[1:-1], line[1:-1], strict=True)
 ]
 
 
-def of(role: Role, pattern: str) -> Principal:
+def of(role: AccessRole, pattern: str) -> Principal:
     return Principal("ann", (Grant(role, pattern),))
 
 
 def test_every_operation_and_role_is_in_the_table() -> None:
     assert {case[0] for case in CASES} == set(Operation) == set(RULES)
-    assert {case[1] for case in CASES} == set(Role)
+    assert {case[1] for case in CASES} == set(AccessRole)
 
 
 @pytest.mark.parametrize(("operation", "role", "allowed", "scope"), CASES)
 def test_a_role_may_do_what_the_table_allows_for_its_own_owners_only(
-    operation: Operation, role: Role, allowed: bool, scope: Scope
+    operation: Operation, role: AccessRole, allowed: bool, scope: Scope
 ) -> None:
     owner = "plant-7" if scope is Scope.OWNER else None
     assert decide(of(role, "*"), operation, owner).allowed is allowed
@@ -79,12 +79,12 @@ def test_a_role_may_do_what_the_table_allows_for_its_own_owners_only(
 
 @pytest.mark.parametrize("operation", [each for each in Operation if RULES[each][1] is Scope.OWNER])
 def test_an_operation_on_an_owner_needs_one(operation: Operation) -> None:
-    decision = decide(of(Role.ADMIN, "*"), operation)
+    decision = decide(of(AccessRole.ADMIN, "*"), operation)
     assert (decision.allowed, "none is named" in decision.reason) == (False, True)
 
 
 def test_a_refusal_names_the_principal_the_operation_and_the_owner() -> None:
-    assert decide(of(Role.VIEWER, "*"), Operation.CANCEL_RUN, "plant-7").reason == (
+    assert decide(of(AccessRole.VIEWER, "*"), Operation.CANCEL_RUN, "plant-7").reason == (
         "'ann' may not cancel-run for owner 'plant-7': it takes one of operator, admin"
     )
 

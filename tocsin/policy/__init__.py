@@ -8,6 +8,26 @@ Postgres enforces its own part again: by the rights of the roles (`migrations.ro
 owners that are granted to them. `tocsin.owner_matches` has the same patterns; a test compares both.
 """
 
-from tocsin.policy.decision import RULES, Decision, Grant, Operation, Principal, Role, Scope, decide, matches
+from tocsin.policy.decision import (
+    RULES,
+    AccessDecision,
+    AccessRole,
+    Grant,
+    Operation,
+    Principal,
+    Scope,
+    decide,
+    matches,
+)
 
-__all__ = ["RULES", "Decision", "Grant", "Operation", "Principal", "Role", "Scope", "decide", "matches"]
+__all__ = [
+    "RULES",
+    "AccessDecision",
+    "AccessRole",
+    "Grant",
+    "Operation",
+    "Principal",
+    "Scope",
+    "decide",
+    "matches",
+]

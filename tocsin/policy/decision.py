@@ -11,7 +11,7 @@ from types import MappingProxyType
 EVERY_OWNER = "*"
 
 
-class Role(StrEnum):
+class AccessRole(StrEnum):
     """What a principal is allowed to be, for the owners of one pattern."""
 
     VIEWER = "viewer"
@@ -65,14 +65,14 @@ class Operation(StrEnum):
     MANAGE_TOKENS = "manage-tokens"
 
 
-_VIEW = (Role.VIEWER, Role.RESPONDER, Role.AUTHOR, Role.APPROVER, Role.OPERATOR)
-_RESPOND = (Role.RESPONDER, Role.OPERATOR)
-_PROPOSE = (Role.AUTHOR, Role.APPROVER)
-_OPERATE = (Role.OPERATOR,)
-_NOBODY_ELSE: tuple[Role, ...] = ()
+_VIEW = (AccessRole.VIEWER, AccessRole.RESPONDER, AccessRole.AUTHOR, AccessRole.APPROVER, AccessRole.OPERATOR)
+_RESPOND = (AccessRole.RESPONDER, AccessRole.OPERATOR)
+_PROPOSE = (AccessRole.AUTHOR, AccessRole.APPROVER)
+_OPERATE = (AccessRole.OPERATOR,)
+_ADMIN_ONLY: tuple[AccessRole, ...] = ()
 
 # Who may do it, besides an admin, and whether it concerns one owner or the instance.
-RULES: MappingProxyType[Operation, tuple[tuple[Role, ...], Scope]] = MappingProxyType(
+RULES: MappingProxyType[Operation, tuple[tuple[AccessRole, ...], Scope]] = MappingProxyType(
     {
         Operation.VIEW_EVENTS: (_VIEW, Scope.OWNER),
         Operation.VIEW_ALARMS: (_VIEW, Scope.OWNER),
@@ -81,7 +81,7 @@ RULES: MappingProxyType[Operation, tuple[tuple[Role, ...], Scope]] = MappingProx
         Operation.VIEW_ACTIONS: (_VIEW, Scope.OWNER),
         Operation.VIEW_RULES: (_VIEW, Scope.INSTANCE),
         Operation.VIEW_HEALTH: (_VIEW, Scope.INSTANCE),
-        Operation.VIEW_AUDIT: ((*_PROPOSE, Role.OPERATOR), Scope.INSTANCE),
+        Operation.VIEW_AUDIT: ((*_PROPOSE, AccessRole.OPERATOR), Scope.INSTANCE),
         Operation.VIEW_DEAD_LETTERS: (_OPERATE, Scope.INSTANCE),
         Operation.ACKNOWLEDGE_ALARM: (_RESPOND, Scope.OWNER),
         Operation.SNOOZE_ALARM: (_RESPOND, Scope.OWNER),
@@ -91,12 +91,15 @@ RULES: MappingProxyType[Operation, tuple[tuple[Role, ...], Scope]] = MappingProx
         Operation.CHECK_RULES: (_PROPOSE, Scope.INSTANCE),
         Operation.PLAN_RULES: (_PROPOSE, Scope.INSTANCE),
         Operation.TEST_RULES: (_PROPOSE, Scope.INSTANCE),
-        Operation.APPLY_RULES: ((Role.APPROVER,), Scope.INSTANCE),
-        Operation.TEST_CHANNEL: ((Role.APPROVER, Role.OPERATOR), Scope.INSTANCE),
-        Operation.PUT_SCHEDULE: ((Role.AUTHOR, Role.APPROVER, Role.OPERATOR), Scope.OWNER),
+        Operation.APPLY_RULES: ((AccessRole.APPROVER,), Scope.INSTANCE),
+        Operation.TEST_CHANNEL: ((AccessRole.APPROVER, AccessRole.OPERATOR), Scope.INSTANCE),
+        Operation.PUT_SCHEDULE: ((AccessRole.AUTHOR, AccessRole.APPROVER, AccessRole.OPERATOR), Scope.OWNER),
         Operation.PAUSE_SCHEDULE: (_OPERATE, Scope.OWNER),
         Operation.RUN_SCHEDULE: (_OPERATE, Scope.OWNER),
-        Operation.CANCEL_SCHEDULE: ((Role.AUTHOR, Role.APPROVER, Role.OPERATOR), Scope.OWNER),
+        Operation.CANCEL_SCHEDULE: (
+            (AccessRole.AUTHOR, AccessRole.APPROVER, AccessRole.OPERATOR),
+            Scope.OWNER,
+        ),
         Operation.RETRY_RUN: (_OPERATE, Scope.OWNER),
         Operation.CANCEL_RUN: (_OPERATE, Scope.OWNER),
         Operation.RETRY_TIMER: (_OPERATE, Scope.INSTANCE),
@@ -104,10 +107,10 @@ RULES: MappingProxyType[Operation, tuple[tuple[Role, ...], Scope]] = MappingProx
         Operation.SEND_DATA: (_OPERATE, Scope.OWNER),
         Operation.EMIT_EVENT: (_OPERATE, Scope.OWNER),
         Operation.PRUNE: (_OPERATE, Scope.INSTANCE),
-        Operation.REPAIR_LOG: (_NOBODY_ELSE, Scope.INSTANCE),
-        Operation.FORGET_OWNER: (_NOBODY_ELSE, Scope.INSTANCE),
-        Operation.MANAGE_GRANTS: (_NOBODY_ELSE, Scope.INSTANCE),
-        Operation.MANAGE_TOKENS: (_NOBODY_ELSE, Scope.INSTANCE),
+        Operation.REPAIR_LOG: (_ADMIN_ONLY, Scope.INSTANCE),
+        Operation.FORGET_OWNER: (_ADMIN_ONLY, Scope.INSTANCE),
+        Operation.MANAGE_GRANTS: (_ADMIN_ONLY, Scope.INSTANCE),
+        Operation.MANAGE_TOKENS: (_ADMIN_ONLY, Scope.INSTANCE),
     }
 )
 
@@ -116,7 +119,7 @@ RULES: MappingProxyType[Operation, tuple[tuple[Role, ...], Scope]] = MappingProx
 class Grant:
     """A role for the owners of a pattern: an owner, or the beginning of owners followed by `*`."""
 
-    role: Role
+    role: AccessRole
     pattern: str
 
 
@@ -129,7 +132,7 @@ class Principal:
 
 
 @dataclass(frozen=True)
-class Decision:
+class AccessDecision:
     allowed: bool
     reason: str
     """For the audit and for the error: what was missing, or which grant allowed it."""
@@ -142,21 +145,23 @@ def matches(owner: str, pattern: str) -> bool:
     return owner == pattern
 
 
-def decide(principal: Principal, operation: Operation, owner: str | None = None) -> Decision:
+def decide(principal: Principal, operation: Operation, owner: str | None = None) -> AccessDecision:
     """Whether a principal may do an operation; `owner` is None for one that concerns the instance."""
     rule = RULES.get(operation)
     if rule is None:
-        return Decision(False, f"{operation!r} is not an operation")
+        return AccessDecision(False, f"{operation!r} is not an operation")
     roles, scope = rule
     if scope is Scope.OWNER and owner is None:
-        return Decision(False, f"{operation} concerns an owner, and none is named")
+        return AccessDecision(False, f"{operation} concerns an owner, and none is named")
     for grant in principal.grants:
-        if grant.role is not Role.ADMIN and grant.role not in roles:
+        if grant.role is not AccessRole.ADMIN and grant.role not in roles:
             continue
         if scope is Scope.INSTANCE and grant.pattern == EVERY_OWNER:
-            return Decision(True, f"{grant.role} of the instance")
+            return AccessDecision(True, f"{grant.role} of the instance")
         if scope is Scope.OWNER and owner is not None and matches(owner, grant.pattern):
-            return Decision(True, f"{grant.role} of {grant.pattern!r}")
-    allowed = ", ".join((*roles, Role.ADMIN))
+            return AccessDecision(True, f"{grant.role} of {grant.pattern!r}")
+    allowed = ", ".join((*roles, AccessRole.ADMIN))
     subject = f"owner {owner!r}" if scope is Scope.OWNER else "the instance"
-    return Decision(False, f"{principal.name!r} may not {operation} for {subject}: it takes one of {allowed}")
+    return AccessDecision(
+        False, f"{principal.name!r} may not {operation} for {subject}: it takes one of {allowed}"
+    )
