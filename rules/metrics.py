@@ -46,6 +46,11 @@ DELIVERIES = WORKER.counter(
     "target",
     "outcome",
 )
+CONDITION_FAILURES = WORKER.counter(
+    "tocsin_condition_failures_total",
+    "evaluations of conditions that had no result: too_expensive (not begun), error",
+    "reason",
+)
 DEAD_LETTERS = WORKER.counter("tocsin_dead_letters_total", "dead letters that were written", "kind")
 CALC_RESULTS = WORKER.counter("tocsin_calc_results_total", "results of calc_rules", "rule")
 CALC_LATE = WORKER.counter(
@@ -62,6 +67,8 @@ CALC_DROPPED = WORKER.counter(
 
 for _outcome in ("accepted", "failed"):
     CANARIES.add(0, _outcome)
+for _reason in ("too_expensive", "error"):
+    CONDITION_FAILURES.add(0, _reason)
 for _outcome in ("stored", "rejected"):
     DATAPOINTS.add(0, _outcome)
 for _outcome in ("appended", "known", "rejected"):

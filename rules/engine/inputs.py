@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from cel_expr_python import cel
+from rules.language.cel.bound_facts import BoundFacts
 
 Value = float | int | str | bool
 
@@ -59,7 +59,7 @@ class EventSeen(NamedTuple):
 
     at: datetime
     facts: Mapping[str, Any]
-    activation: cel.Activation | None = None
+    activation: BoundFacts | None = None
 
     @property
     def owner(self) -> str:

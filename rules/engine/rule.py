@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from cel_expr_python import cel
-
 from rules.engine.inputs import Arrival, EventSeen, Value, WentStale
 from rules.engine.shorthands import conditions_of
 from rules.engine.types import NO_TYPES, TypeIndex
@@ -29,6 +27,7 @@ from rules.language.cel import (
     compile_event_condition,
     compile_event_expression,
 )
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.environment import event_activation, event_environment
 from rules.language.cel.series import ValueKind, compile_series_condition, compile_where
 from schemas.documents.datapoint_type import DatapointTypeDocument
@@ -209,7 +208,7 @@ class Rule:
         texts = (level.text for level in self.levels if level.severity == severity)
         return next(texts, self.threshold)
 
-    def activation_of_event(self, input: EventSeen) -> cel.Activation:
+    def activation_of_event(self, input: EventSeen) -> BoundFacts:
         return input.activation or event_activation(event_environment(), input.facts)
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ from rules.delivery.alarm_facts import UTC_VIEW, MessageView
 from rules.delivery.message import Message
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.notifications import notification_name
-from rules.language.templates import fill, fill_subject, fill_text
+from rules.language.templates import budget, fill, fill_subject, fill_text
 from rules.runbook import Completed, Failed, Outcome, Paused
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.runbook import PublishStep
@@ -160,7 +160,8 @@ def _deliver(message: Message, targets: SimulatedTargets, channel: str | None) -
 
 
 def _published(due: DueStep, publish: PublishStep) -> dict[str, Any]:
-    subject, payload = fill_subject(publish.subject, due.data), fill(publish.payload, due.data)
+    with budget():
+        subject, payload = fill_subject(publish.subject, due.data), fill(publish.payload, due.data)
     check_sendable(subject, json.dumps(payload, ensure_ascii=False).encode(), _NAMESPACE, _MAX_PAYLOAD)
     return {"subject": subject, "payload": payload}
 

@@ -8,16 +8,19 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.conftest import environment_of
 from tests.wait import eventually_sync
+from tocsin.core.listen_address import ListenAddress
 from tocsin.core.metrics import Metrics, format_metrics
 from tocsin.core.settings import Settings
+from tocsin.metrics.exposition import Exposition
+from tocsin.metrics.server import serve_metrics
 
 _SERVED = re.compile(r"metrics served.*address[^0-9]*127\.0\.0\.1:([0-9]+)")
 
@@ -134,3 +137,13 @@ class Counted:
     def __call__(self, name: str, **labels: str) -> float:
         now = Samples(format_metrics([self._group])).get(name, **labels) or 0
         return now - (self._before.get(name, **labels) or 0)
+
+
+@asynccontextmanager
+async def served(exposition: Exposition) -> AsyncIterator[int]:
+    """On a free port."""
+    probe = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = int(probe.sockets[0].getsockname()[1])
+    probe.close()
+    async with serve_metrics(ListenAddress.parse(f"127.0.0.1:{port}"), exposition):
+        yield port

@@ -47,7 +47,7 @@ async def metrics_endpoint(settings: Settings, services: Sequence[Service]) -> A
     from tocsin.metrics.server import serve_metrics
 
     exposition = Exposition(settings, services, groups_of([service.name for service in services]))
-    async with serve_metrics(ListenAddress.parse(settings.metrics), exposition):
+    async with serve_metrics(ListenAddress.parse(settings.metrics), exposition, settings.metrics_token):
         yield
 
 

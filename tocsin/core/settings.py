@@ -25,11 +25,12 @@ from tocsin.core.secret_bindings import parse_bindings
 
 _TEXTS = {
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
+    "metrics_token": "at most 512 printable ASCII characters without white space",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
 SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
-CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS")
+CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_METRICS_TOKEN")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
 
@@ -108,6 +109,11 @@ class Settings(BaseSettings):
     metrics: Annotated[str, AfterValidator(_listen_address)] = Field(
         default="",
         description="host:port of `/metrics` and `/healthz`, for example `127.0.0.1:9464`. Empty: none.",
+    )
+    metrics_token: Annotated[str, Field(pattern=r"^[!-~]{0,512}$")] = Field(
+        default="",
+        repr=False,
+        description="Bearer token that `/metrics` and the reason in `/healthz` require. Empty: none.",
     )
 
     lease_ttl_s: Annotated[float, Field(ge=1.0, le=60.0)] = Field(
@@ -301,7 +307,7 @@ def forget_credentials() -> None:
 def credentials_of(settings: Settings) -> set[str]:
     """Passwords in the addresses of the servers, as they are written and decoded."""
     found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
-    found |= set(settings.secret_variables.values())
+    found |= {settings.metrics_token, *settings.secret_variables.values()}
     for url in settings.nats.split(","):
         userinfo = url.rpartition("@")[0].rpartition("//")[2]
         # A user without a password is a token.

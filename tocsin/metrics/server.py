@@ -3,7 +3,11 @@
 Guarantee: whatever a client sends, or does not send, costs a bounded amount of memory and time and
 reaches nothing but the exposition. One request per connection, at most 8 kB, two seconds to send it,
 ten seconds in all, 32 connections at a time. If all are taken, a new one replaces the oldest that has
-sent no request.
+sent no request, and without such a one the oldest of the address with the most connections.
+
+With a token, `/metrics` is for clients that send it. `/healthz` returns ok or not to every client. The
+reason is only for clients that send the token, or for those on this host if there is none: it can
+have names of servers and texts of errors.
 
 Why no framework: two paths need none of its features, and every one of them would have to be turned
 off.
@@ -15,11 +19,14 @@ the setting.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import NamedTuple
 
 import structlog
@@ -53,10 +60,30 @@ class Response(NamedTuple):
         return head.encode() + (body if with_body else b"")
 
 
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    openmetrics: bool = False
+
+    @classmethod
+    def parse(cls, head: bytes) -> Request:
+        """`ValueError` if it is no HTTP request."""
+        first, *lines = head.decode("latin-1").split("\r\n")
+        first.encode("ascii")
+        method, target, _ = first.split(" ")
+        fields = (line.partition(":") for line in lines if line)
+        headers = {name.strip().lower(): value.strip() for name, _, value in fields}
+        return cls(method, target.partition("?")[0], headers, wants_openmetrics(head))
+
+
 class MetricsServer:
-    def __init__(self, exposition: Exposition) -> None:
+    def __init__(self, exposition: Exposition, token: str = "") -> None:
+        """`token` is the bearer token that clients must send; empty if there is none."""
         self._exposition = exposition
-        self._connections: set[asyncio.Task[None]] = set()
+        self._token = token
+        self._connections: dict[asyncio.Task[None], str] = {}
+        """The address of the client of each connection, the oldest first."""
         self._without_request: dict[asyncio.Task[None], None] = {}
         """Connections without a request, the oldest first."""
         self._replaced: set[asyncio.Task[None]] = set()
@@ -67,7 +94,7 @@ class MetricsServer:
         try:
             self._free_a_place()
             if len(self._connections) < _MAX_CONNECTIONS:
-                self._connections.add(task)
+                self._connections[task] = _address(writer)
                 self._without_request[task] = None
                 async with asyncio.timeout(_TIMEOUT_S):
                     await self._exchange(reader, writer)
@@ -83,25 +110,30 @@ class MetricsServer:
         except Exception as error:
             _log.exception("metrics request failed", error=error)
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             self._without_request.pop(task, None)
             self._replaced.discard(task)
             writer.close()
 
     def _free_a_place(self) -> None:
-        """Close the connection that has been without a request for longest, if all places are taken.
+        """Close a connection if all places are taken.
 
-        A client that connects and sends nothing could otherwise keep Prometheus and probes out.
+        A client that connects and sends nothing, or reads no answer, could otherwise keep Prometheus
+        and probes out.
         """
-        if len(self._connections) < _MAX_CONNECTIONS or not self._without_request:
+        if len(self._connections) < _MAX_CONNECTIONS:
             return
-        oldest = next(iter(self._without_request))
-        del self._without_request[oldest]
-        self._connections.discard(oldest)
+        oldest = next(iter(self._without_request), None)
+        if oldest is None:
+            busiest, _ = Counter(self._connections.values()).most_common(1)[0]
+            oldest = next(task for task, address in self._connections.items() if address == busiest)
+        self._without_request.pop(oldest, None)
+        self._connections.pop(oldest, None)
         self._replaced.add(oldest)
         oldest.cancel()
 
     async def close(self) -> None:
+        self._replaced.update(self._connections)  # or asyncio logs each of them as an error
         for task in self._connections:
             task.cancel()
         if self._connections:
@@ -112,31 +144,51 @@ class MetricsServer:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
             self._without_request.pop(asyncio.current_task(), None)  # type: ignore[arg-type]
-            method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+            request = Request.parse(head)
         except (asyncio.LimitOverrunError, ValueError):
-            method, response = (
-                "GET",
-                Response(HTTPStatus.BAD_REQUEST, "not an HTTP request: send GET /metrics\n"),
-            )
+            request = Request("GET", "", {})
+            response = Response(HTTPStatus.BAD_REQUEST, "not an HTTP request: send GET /metrics\n")
         else:
-            response = await self._respond(method, target.partition("?")[0], wants_openmetrics(head))
+            response = await self._respond(request, _address(writer))
         # No buffering: a client that does not read must not hold memory beyond the time limit.
         writer.transport.set_write_buffer_limits(0)
-        writer.write(response.encoded(with_body=method != "HEAD"))
+        writer.write(response.encoded(with_body=request.method != "HEAD"))
         await writer.drain()
 
-    async def _respond(self, method: str, path: str, openmetrics: bool) -> Response:
-        if method not in ("GET", "HEAD"):
+    async def _respond(self, request: Request, address: str) -> Response:
+        if request.method not in ("GET", "HEAD"):
             return Response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n")
-        if path == "/metrics":
-            text = await self._exposition.metrics(openmetrics=openmetrics)
-            return Response(HTTPStatus.OK, text, OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE)
-        if path == "/healthz":
+        has_token = self._has_token(request)
+        if request.path == "/metrics":
+            if self._token and not has_token:
+                return Response(HTTPStatus.UNAUTHORIZED, "send the token of TOCSIN_METRICS_TOKEN\n")
+            text = await self._exposition.metrics(openmetrics=request.openmetrics)
+            kind = OPENMETRICS_CONTENT_TYPE if request.openmetrics else CONTENT_TYPE
+            return Response(HTTPStatus.OK, text, kind)
+        if request.path == "/healthz":
             problem = await self._exposition.problem()
             if problem is None:
                 return Response(HTTPStatus.OK, "ok\n")
-            return Response(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n")
+            is_trusted = has_token if self._token else _is_on_this_host(address)
+            shown = problem if is_trusted else "not healthy: its log and `tocsin doctor` have the reason"
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, f"{shown}\n")
         return Response(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz\n")
+
+    def _has_token(self, request: Request) -> bool:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
+def _is_on_this_host(address: str) -> bool:
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def wants_openmetrics(head: bytes) -> bool:
@@ -163,9 +215,11 @@ def _weight(text: str) -> float:
 
 
 @asynccontextmanager
-async def serve_metrics(address: ListenAddress, exposition: Exposition) -> AsyncIterator[None]:
+async def serve_metrics(
+    address: ListenAddress, exposition: Exposition, token: str = ""
+) -> AsyncIterator[None]:
     """Serve the exposition for the length of the block."""
-    server = MetricsServer(exposition)
+    server = MetricsServer(exposition, token)
     try:
         listening = await asyncio.start_server(
             server.serve, address.host, address.port, limit=_MAX_REQUEST_BYTES

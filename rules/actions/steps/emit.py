@@ -7,7 +7,7 @@ import json
 import uuid
 
 from rules.actions.steps.due_step import DueStep
-from rules.language.templates import fill, fill_text
+from rules.language.templates import budget, fill, fill_text
 from rules.runbook import Completed, Outcome
 from schemas.values.names import MAX_OWNER_LENGTH
 from tocsin.core.errors import InvalidInput
@@ -19,8 +19,9 @@ _MAX_PAYLOAD_BYTES = 200_000
 def perform_emit(step: DueStep) -> Outcome:
     emit = step.document.emit
     assert emit is not None
-    owner = fill_text(emit.owner, step.data)
-    payload = fill(emit.payload, step.data)
+    with budget():
+        owner = fill_text(emit.owner, step.data)
+        payload = fill(emit.payload, step.data)
     assert isinstance(payload, dict)
     if len(owner) > MAX_OWNER_LENGTH:
         raise InvalidInput(

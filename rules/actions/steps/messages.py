@@ -18,7 +18,7 @@ from rules.delivery.alarm_facts import UTC_VIEW, AlarmFacts, MessageView, kind_o
 from rules.delivery.alarm_message import alarm_message
 from rules.delivery.group_message import group_message
 from rules.delivery.message import Message
-from rules.language.templates import fill, fill_html, fill_text
+from rules.language.templates import budget, fill, fill_html, fill_text
 from schemas.documents.runbook.deliveries import Delivery
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import instant_text
@@ -44,15 +44,7 @@ def fill_message(default: Message, templates: Mapping[str, Any], data: Mapping[s
     A text replaces the default HTML and blocks. The default payload keeps its facts, and has the
     subject and the text as well, so that a receiver can tell which alarm a message is about.
     """
-    problems: list[str] = []
-    filled: dict[str, Any] = {}
-    for key, fill_template in _FILL.items():
-        template = templates.get(key)
-        if template is not None:
-            try:
-                filled[key] = fill_template(template, data)
-            except InvalidInput as error:
-                problems.append(f"{key}: {error}")
+    filled, problems = _fill_forms(templates, data)
     subject = filled.get("subject", default.subject)
     forms = {"html": default.html, "blocks": default.blocks, "payload": default.payload}
     if "text" in filled:
@@ -62,6 +54,21 @@ def fill_message(default: Message, templates: Mapping[str, Any], data: Mapping[s
         **{"text": default.text, **forms, **filled, "subject": subject},
         problem="; ".join(problems) or None,
     )
+
+
+def _fill_forms(templates: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The forms that can be filled, and the problems of the others. All share one budget."""
+    filled: dict[str, Any] = {}
+    problems: list[str] = []
+    with budget():
+        for key, fill_template in _FILL.items():
+            template = templates.get(key)
+            if template is not None:
+                try:
+                    filled[key] = fill_template(template, data)
+                except InvalidInput as error:
+                    problems.append(f"{key}: {error}")
+    return filled, problems
 
 
 _FILL: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {

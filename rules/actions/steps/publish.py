@@ -16,7 +16,7 @@ from nats.aio.client import Client
 
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
-from rules.language.templates import fill, fill_subject
+from rules.language.templates import budget, fill, fill_subject
 from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
 from schemas.documents.runbook import PublishStep
 from schemas.documents.runbook.subject import check_subject
@@ -80,8 +80,9 @@ def outcome_of_report(report: dict[str, Any]) -> Outcome:
 
 async def _send(step: DueStep, context: StepContext, publish: PublishStep, headers: dict[str, str]) -> str:
     bus = context.nats
-    subject = fill_subject(publish.subject, step.data)
-    body = json.dumps(fill(publish.payload, step.data), ensure_ascii=False).encode()
+    with budget():
+        subject = fill_subject(publish.subject, step.data)
+        body = json.dumps(fill(publish.payload, step.data), ensure_ascii=False).encode()
     check_sendable(subject, body, context.settings.namespace, bus.max_payload)
     reconnects = bus.stats["reconnects"]
     await bus.publish(subject, body, headers={**step.headers, **headers})

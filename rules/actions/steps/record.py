@@ -17,7 +17,7 @@ from nats.js.errors import NoStreamResponseError
 
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import DueStep
-from rules.language.templates import fill, fill_text
+from rules.language.templates import budget, fill, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from schemas.values.key_pattern import check_key
 from schemas.values.names import MAX_OWNER_LENGTH
@@ -36,10 +36,11 @@ def recorded_datapoint(step: DueStep) -> tuple[str, dict[str, str | float | bool
     """The owner and the value by its key. Pure: no I/O."""
     record = step.document.record
     assert record is not None
-    value = fill(record.value, step.data)
-    if not isinstance(value, str | int | float | bool):
-        raise InvalidInput(f"the value of a datapoint is a number, a text, true or false, not {value!r}")
-    return fill_text(record.owner, step.data), {fill_text(record.key, step.data): value}
+    with budget():
+        value = fill(record.value, step.data)
+        if not isinstance(value, str | int | float | bool):
+            raise InvalidInput(f"the value of a datapoint is a number, a text, true or false, not {value!r}")
+        return fill_text(record.owner, step.data), {fill_text(record.key, step.data): value}
 
 
 async def send_datapoints(

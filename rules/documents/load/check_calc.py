@@ -1,7 +1,8 @@
 """Checks of `calc_rule` documents: conditions, values, and what they read of each other.
 
 Guarantee: the conditions and the value of a rule that passes compile. The calc_rules that it reads
-exist, and no rule reads itself, directly or through others: a circle would have no first window.
+exist, and no rule reads itself, directly or through others: a circle would have no first window. An
+event_rule over a calculated series names one that exists.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.language.cel import ExpressionInvalid, compile_where
 from rules.language.cel.calculation import compile_calculation
-from schemas.documents import CalcRuleDocument
+from schemas.documents import CalcRuleDocument, EventRuleDocument
 from schemas.wire.calculated import CALC_PREFIX
 
 
@@ -23,10 +24,23 @@ def calc_problems(read: ReadDocuments, kept: Sequence[BaseModel]) -> Iterable[Ru
     rules = {model.name: model for model in kept if isinstance(model, CalcRuleDocument)}
     given = [document for document in read.documents if isinstance(document.model, CalcRuleDocument)]
     rules |= {document.name: _rule(document) for document in given}
+    for document in read.documents if not read.is_cut_short else ():
+        yield from _alarm_problems(document, rules)
     for document in given:
         yield from _expression_problems(document, _rule(document))
         if not read.is_cut_short:
             yield from _reference_problems(document, rules)
+
+
+def _alarm_problems(document: SourceDocument, rules: dict[str, CalcRuleDocument]) -> Iterable[RuleProblem]:
+    """An event_rule over a calculated series that no calc_rule calculates would never fire."""
+    key = document.model.datapoint if isinstance(document.model, EventRuleDocument) else None
+    if key is None or not key.startswith(CALC_PREFIX) or "*" in key:
+        return
+    source = key.removeprefix(CALC_PREFIX)
+    if source not in rules:
+        message = unknown_name("calc_rule", source, document.title, rules)
+        yield document.problem(document.body.at(("datapoint",)), message)
 
 
 def _rule(document: SourceDocument) -> CalcRuleDocument:

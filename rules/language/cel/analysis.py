@@ -125,6 +125,13 @@ def computed_zones(tree: Tree) -> Iterator[AstNode]:
             yield node
 
 
+def computed_patterns(tree: Tree) -> Iterator[AstNode]:
+    """Calls whose regular expression is not a literal: its size is that of the data."""
+    for node in walk(tree.root):
+        if node.kind == CALL and node.name == "matches" and node.children[-1].kind != CONST:
+            yield node
+
+
 def macro_depth(node: AstNode) -> int:
     """Depth of nested loops. The list of a macro is computed outside its loop."""
     inside = max((macro_depth(child) for child in node.children), default=0)

@@ -8,7 +8,8 @@ match.
 
 Why a boolean result is required: the engine returns errors as texts, and a null result corrupts the
 reference count of None. Why nesting is limited: two nested macros over one payload list are already
-quadratic; the engine's budget of 10,000 steps ends the rest.
+quadratic; the engine's budget of 10,000 iterations ends the rest. What one iteration may cost is
+bounded by `cost_guard.py`: an evaluation that could take longer is not begun, and counts as an error.
 
 On failure: `ExpressionInvalid` with every error and its column. Evaluation errors are counted per
 condition and logged once, so that a rule that fails for every event does not fill the log.
@@ -22,12 +23,15 @@ import structlog
 from cel_expr_python import cel
 
 from rules.language.cel import analysis
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.checked_ast import Tree, decode
+from rules.language.cel.cost_guard import TOO_EXPENSIVE, CostGuard, is_too_expensive
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
 from rules.language.cel.hints import explain
 from rules.language.cel.json_numbers import number_errors
 from rules.language.cel.literals import literal_problem
+from rules.metrics import CONDITION_FAILURES
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
 from schemas.fields import EVENT_FIELDS
 from tocsin.core.near_name import near_name
@@ -37,12 +41,14 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _RUN_TIME_HINTS = {
     "not found in map": "guard members with has(payload.key) or has(labels.name)",
     "No matching overloads": "declare a datapoint_type, so that types are checked when the rule is loaded",
+    TOO_EXPENSIVE: "compare members of one list with literals, or send less data in one event",
+    "budget exceeded": "macros visit 10,000 members at most",
     "Unexpected value type": "the datapoint_type promises another type than the producer sends",
 }
 
-ConditionInput: TypeAlias = cel.Activation | dict[str, Any]
-"""An activation, which many conditions can share, or plain variables, which take three quarters of
-its time for a single condition."""
+ConditionInput: TypeAlias = BoundFacts | dict[str, Any]
+"""Bound facts, which many conditions can share, or plain variables, which take three quarters of
+their time for a single condition."""
 
 _log = structlog.get_logger("rules.language.cel")
 
@@ -52,8 +58,8 @@ class Condition:
     it can match."""
 
     __slots__ = (
-        *("_eval", "error_count", "index", "labels", "last_error", "literals", "names", "rule", "schedules"),
-        "text",
+        *("_eval", "_guard", "error_count", "index", "labels", "last_error"),
+        *("literals", "names", "rule", "schedules", "text"),
     )
 
     def __init__(self, rule: str, text: str, expression: cel.Expression, tree: Tree) -> None:
@@ -69,14 +75,19 @@ class Condition:
         self.error_count = 0
         self.last_error: str | None = None
         self._eval = expression.eval
+        self._guard = CostGuard.of(tree.root)
 
-    def matches(self, activation: cel.Activation) -> bool:
-        return self.evaluate(activation) is True
+    def matches(self, facts: BoundFacts) -> bool:
+        return self.evaluate(facts) is True
 
     def evaluate(self, facts: ConditionInput, is_error_expected: bool = False) -> bool | None:
         """None on an evaluation error, which is counted unless it is expected."""
+        if self._guard is not None and (problem := self._guard.problem(facts)) is not None:
+            self._count_error(problem)
+            return None
         try:
-            result = (self._eval(None, facts) if type(facts) is dict else self._eval(facts)).value()
+            bound = self._eval(None, facts) if isinstance(facts, dict) else self._eval(facts.activation)
+            result = bound.value()
         except RuntimeError as error:
             result = str(error)
         if result is True or result is False:
@@ -87,6 +98,7 @@ class Condition:
 
     def _count_error(self, error: str) -> None:
         self.error_count += 1
+        CONDITION_FAILURES.add(1, "too_expensive" if error.startswith(TOO_EXPENSIVE) else "error")
         self.last_error = error
         if self.error_count == 1:
             hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
@@ -150,6 +162,11 @@ def cost_errors(text: str, tree: Tree) -> Iterable[ExpressionError]:
     for call in analysis.computed_zones(tree):
         message = f"the timezone of '{call.name}' must be written as a text, such as \"Europe/London\""
         yield error_at(text, tree.offsets.get(call.id, 0), message)
+    for call in analysis.computed_patterns(tree):
+        message = "the regular expression of 'matches' must be written as a text, such as \"^err\""
+        yield error_at(text, tree.offsets.get(call.id, 0), message)
+    if is_too_expensive(tree.root):
+        yield ExpressionError(1, 1, "the condition is too expensive for any data, shorten its {...} counts")
     untyped = analysis.untyped_sum(tree)
     if untyped is not None:
         message = "'+' needs to know the type of an operand, write int(...) or double(...) around it"

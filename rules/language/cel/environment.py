@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from cel_expr_python import cel
 
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.json_numbers import as_doubles
 from schemas.fields import BOOL_FIELDS, INSTANT_FIELDS, INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
 from schemas.values.json_shape import check_json_shape
@@ -86,9 +87,9 @@ def event_text(event: Mapping[str, object], field: str) -> str:
     return "" if value is None else str(value)
 
 
-def event_activation(env: cel.Env, event: Mapping[str, object]) -> cel.Activation:
+def event_activation(env: cel.Env, event: Mapping[str, object]) -> BoundFacts:
     """The variables of an event. Build it once for all rules."""
-    return env.Activation(event_values(event))
+    return BoundFacts(env, event_values(event))
 
 
 def event_values(event: Mapping[str, object]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 Guarantee: `evaluate` never raises, and returns plain JSON that is equal for equal values: a number
 is the same whether it was sent as 3 or as 3.0. A value that is null, or missing in the payload, is
-None.
+None, and so is one that is too expensive to compute (`cost.py`).
 
 On failure: `ExpressionInvalid` with every error and its column.
 """
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from cel_expr_python import cel
 
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.checked_ast import decode
 from rules.language.cel.condition import check_text, cost_errors, literal_errors
+from rules.language.cel.cost_guard import CostGuard
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionInvalid
 from rules.language.cel.hints import explain
@@ -24,15 +26,18 @@ _PLAIN = (_types.STRING, _types.INT, _types.BOOL)
 
 
 class Expression:
-    __slots__ = ("_eval", "text")
+    __slots__ = ("_eval", "_guard", "text")
 
-    def __init__(self, text: str, expression: cel.Expression) -> None:
+    def __init__(self, text: str, expression: cel.Expression, guard: CostGuard | None) -> None:
         self.text = text
         self._eval = expression.eval
+        self._guard = guard
 
-    def evaluate(self, activation: cel.Activation) -> str | int | float | bool | None:
+    def evaluate(self, facts: BoundFacts) -> str | int | float | bool | None:
+        if self._guard is not None and self._guard.problem(facts) is not None:
+            return None
         try:
-            result = self._eval(activation)
+            result = self._eval(facts.activation)
         except RuntimeError:
             return None
         # The type first: reading a null result corrupts the reference count of None.
@@ -57,4 +62,4 @@ def compile_event_expression(text: str, *, rule: str = "") -> Expression:
     errors = [*cost_errors(text, tree), *literal_errors(text, tree), *number_errors(text, tree)]
     if errors:
         raise ExpressionInvalid(text, sorted(errors))
-    return Expression(text, expression)
+    return Expression(text, expression, CostGuard.of(tree.root))

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from cel_expr_python import cel
 
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.checked_ast import IDENT, SELECT, decode, walk
 from rules.language.cel.condition import Condition, compile_condition
 from rules.language.cel.environment import CONTAINER, event_values, event_variables, safe_environment
@@ -80,21 +81,21 @@ def compile_wait_condition(text: str, *, rule: str = "") -> Condition:
 
 def branch_activation(
     event: Mapping[str, object], alarm: Mapping[str, object], answers: Mapping[str, object]
-) -> cel.Activation:
+) -> BoundFacts:
     values = event_values(event)
     values |= {f"alarm.{name}": alarm.get(name) or "" for name in ALARM_STRINGS}
     values |= {f"alarm.{name}": alarm.get(name) or 0 for name in ALARM_INTS}
     values |= {f"alarm.{name}": bool(alarm.get(name)) for name in ALARM_BOOLS}
     values |= {f"alarm.{name}": alarm.get(name) or EPOCH for name in ALARM_INSTANTS}
     values |= {f"alarm.{name}": as_doubles(alarm.get(name) or {}) for name in ALARM_MAPS}
-    return branch_environment().Activation({**values, "answers": as_doubles(dict(answers))})
+    return BoundFacts(branch_environment(), {**values, "answers": as_doubles(dict(answers))})
 
 
-def wait_activation(event: Mapping[str, object], trigger: Mapping[str, object]) -> cel.Activation:
+def wait_activation(event: Mapping[str, object], trigger: Mapping[str, object]) -> BoundFacts:
     values = event_values(event)
     values |= {f"trigger.{name}": str(trigger.get(name) or "") for name in TRIGGER_STRINGS}
     values[f"trigger.{PAYLOAD_FIELD}"] = as_doubles(trigger.get(PAYLOAD_FIELD) or {})
-    return wait_environment().Activation(values)
+    return BoundFacts(wait_environment(), values)
 
 
 def _compile(env: cel.Env, members: Mapping[str, Collection[str]], text: str, rule: str) -> Condition:

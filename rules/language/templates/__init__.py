@@ -15,6 +15,7 @@ On failure: `InvalidInput`, one sentence with the line. `check_template` returns
 its position.
 """
 
+from rules.language.templates.budget import budget
 from rules.language.templates.checks import check_template
 from rules.language.templates.compile import fixed_part
 from rules.language.templates.render import fill, fill_html, fill_subject, fill_text
@@ -22,6 +23,7 @@ from rules.language.templates.structure import TemplateProblem
 
 __all__ = [
     "TemplateProblem",
+    "budget",
     "check_template",
     "fill",
     "fill_html",

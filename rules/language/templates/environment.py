@@ -6,6 +6,7 @@ numbers, and `-` also on instants. `+` and `~` also join texts, up to the length
 allows. A missing value is an error that names its path.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import datetime, timedelta
@@ -136,9 +137,9 @@ def _check_length(text: str) -> str:
 
 def _path_of(data: Mapping[str, object], wanted: object) -> str:
     """The path of an object in the data, for an error message."""
-    pending: list[tuple[str, object]] = [(str(key), value) for key, value in data.items()]
+    pending: deque[tuple[str, object]] = deque((str(key), value) for key, value in data.items())
     while pending:
-        path, value = pending.pop(0)
+        path, value = pending.popleft()
         if value is wanted:
             return path
         if isinstance(value, Mapping):

@@ -10,6 +10,7 @@ import pytest
 from cel_expr_python import cel
 
 from rules.language.cel import ExpressionInvalid, compile_event_condition, event_activation, event_environment
+from rules.language.cel.bound_facts import BoundFacts
 from rules.language.cel.series import ValueKind, compile_series_condition, series_environment
 from tests.paths import ROOT
 from tests.rules.language.cel.events import NOON, event, is_match
@@ -140,5 +141,5 @@ def test_plain_variables_give_the_same_result_as_their_activation(text: str, val
         condition = compile_series_condition(text, kind=kind)
         for facts in ({"value": value}, {"value": value, "rate": 2.0, "labels": {"zone": "a"}}, {}):
             alone = condition.evaluate(facts), condition.last_error
-            activation = series_environment(kind).Activation(facts)
+            activation = BoundFacts(series_environment(kind), facts)
             assert (condition.evaluate(activation), condition.last_error) == alone
