@@ -14,6 +14,7 @@ NAMES = (
     "kinds",
     "append",
     "health",
+    "calc",
     "burst",
     "lateness",
     "failover",

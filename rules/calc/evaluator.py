@@ -170,12 +170,13 @@ async def _calculate_window(
     collected = {rule.name: {name: InputGroups() for name in rule.inputs} for rule in window.rules}
     await _collect(connection, window, collected, counts)
     results = await _read_results(connection, window)
-    results.add_results(pending)
+    reads = window.period.rules.reads
+    results.add_results(point for point in pending if reads(point.key))
     points: list[CalcPoint] = []
     for rule in window.rules:
         results.collect(rule, window.end, collected[rule.name])
         concluded = rule.conclude(window.end, collected.pop(rule.name), gaps)
-        results.add_results(concluded.points)
+        results.add_results(point for point in concluded.points if reads(point.key))
         points += concluded.points
         counts.results[rule.name] += len(concluded.points)
         counts.failed[rule.name] += concluded.failed

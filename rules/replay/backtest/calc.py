@@ -126,7 +126,8 @@ class _ResultReplay:
                 }
                 results.collect(rule, window.end, inputs)
                 concluded = rule.conclude(window.end, inputs, gaps).points
-                results.add_results(point for point in concluded if window.period.rules.reads(point.key))
+                # Rules of a later period may read them as well.
+                results.add_results(point for point in concluded if self.reads(point.key))
                 points += concluded
         replay = CalcReplay(points, owners=frozenset(self.owners))
         if self._is_historical:

@@ -131,6 +131,22 @@ async def _record(live: CalcInstance) -> None:
     await live.settle(130)
 
 
+async def test_a_rule_reads_the_results_from_before_it_was_applied(
+    settings: Settings, live: CalcInstance
+) -> None:
+    await live.apply_only(RULES[1], 1)
+    live.publish([live.point(seconds, 70, "dsp.load", age=0) for seconds in range(2, 30, 4)])
+    await live.read_until(at(31))
+    await live.apply_only(RULES[0], 31)
+    live.publish([live.point(seconds, 5, "dsp.load", age=0) for seconds in range(32, 60, 4)])
+    await live.read_until(at(61))
+    await live.calculate()
+    peaks = {seconds: value for seconds, _, key, value in await live.results() if key == "calc.peak"}
+    assert peaks[40] == 140.0 + 5.0, "of owner a by the documents before, and of the owner all"
+    _, result = await replayed(settings, at(0), at(60))
+    assert not result.mismatches, "\n".join(map(str, result.mismatches))
+
+
 async def test_a_function_that_gives_another_value_is_a_mismatch(
     settings: Settings, live: CalcInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
