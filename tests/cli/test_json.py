@@ -18,6 +18,7 @@ from tocsin.cli.app import app
 
 QUICKSTART = str(ROOT / "examples" / "quickstart.yaml")
 TESTS = str(ROOT / "examples" / "tests")
+IMPORTED = Path(__file__).parents[1] / "rules" / "importer" / "files"
 ID = "aaaaaaaa"
 # Words for each command that has --json, and whether it needs Postgres or NATS.
 COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
@@ -25,6 +26,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "plan": ((QUICKSTART,), "postgres"),
     "apply": ((QUICKSTART,), "postgres"),
     "test": ((TESTS,), None),
+    "import prometheus": ((str(IMPORTED / "alerts.yml"),), None),
+    "import crontab": ((str(IMPORTED / "crontab"),), None),
     "rules": ((), "postgres"),
     "channels": ((), "postgres"),
     "channels test": (("ops",), "postgres"),

@@ -58,6 +58,7 @@ LOCK_FILES = (
     LockFile("runtime.txt"),
     LockFile("apprise.txt", extras=("apprise",)),
     LockFile("parquet.txt", extras=("parquet",)),
+    LockFile("import.txt", extras=("import",)),
     LockFile("embedded.txt", extras=("embedded",)),
     LockFile("build.txt", project=False, build=True),
     LockFile("supply.txt", project=False, extras=("supply",)),

@@ -14,7 +14,7 @@ from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
-from tocsin.cli.rules import apply, backtest, channels, check, export, plan, rules, schema, test
+from tocsin.cli.rules import apply, backtest, channels, check, export, imports, plan, rules, schema, test
 from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
 from tocsin.cli.silences import add as silence_add
 from tocsin.cli.silences import expire
@@ -52,6 +52,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "channels": _group(channels.channels, {"test": channels.send_test_message}),
         "backtest": backtest.backtest,
         "export": export.export,
+        "import": _group(
+            "Translate Prometheus rules or a crontab into documents.",
+            {"prometheus": imports.import_prometheus, "crontab": imports.import_crontab},
+        ),
         "next": next.next_times,
         "parse-time": parse_time.parse_time,
     },

@@ -10,7 +10,7 @@ import os
 import signal
 
 from tests.faults.traps import die_with_the_parent
-from tocsin.client import Inbox, Records, consume, inbox_sql
+from tocsin.client import Delivery, Inbox, Records, consume_batches, inbox_sql
 from tocsin.client.select import Record
 from tocsin.core.db import Connection
 from tocsin.core.logs import configure_logs
@@ -25,15 +25,21 @@ CREATE_TABLES = (
 )
 
 
-async def handle(record: Record, connection: Connection) -> None:
-    await connection.execute("insert into effect (seq, id) values (%s, %s)", (record.seq, record.id))
+async def handle(records: list[Record], connection: Connection) -> None:
+    async with connection.cursor() as cursor:
+        rows = [(record.seq, record.id) for record in records]
+        await cursor.executemany("insert into effect (seq, id) values (%s, %s)", rows)
 
 
 async def main() -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     inbox = Inbox(os.environ[DATABASE])
-    await consume(Records(), handle, consumer=NAME, keep=inbox, start="beginning", stop=stop)
+    # In batches: on a crowded machine one transaction per record would be slower than the load.
+    delivery = Delivery(batch=50)
+    await consume_batches(
+        Records(), handle, consumer=NAME, keep=inbox, start="beginning", delivery=delivery, stop=stop
+    )
 
 
 if __name__ == "__main__":
