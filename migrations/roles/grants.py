@@ -58,7 +58,7 @@ lock_tz_version       -      -    -       -       -         -
 log_commit            S      S    S       S       S         -
 log_gap               S      S    S       S       S         -
 log_head              S      S    S       S       S         -
-member_alarm          S      -    SID     SID     S         -
+member_alarm          S      -    SIUD    SID     S         -
 member_observation    S      -    SD      SD      S         -
 member_series         S      -    SIUD    SID     S         -
 owner_grant           -      -    -       -       S         -
@@ -71,7 +71,7 @@ schedule              SUD    -    SIU     SIU     SIUD      rows
 setting               SIU    -    S       S       S         -
 silence               SD     S    SIU     SIU     SIUD      -
 system_health         S      S    SU      SIUD    S         -
-system_member         S      -    SID     SID     S         -
+system_member         S      -    SIUD    SID     S         -
 timer                 SIUD   S    SIUD    SIUD    SIUD      -
 """
 
