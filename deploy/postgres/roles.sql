@@ -221,7 +221,7 @@ grant select on tocsin.setting to tocsin_worker;
 grant select on tocsin.setting to tocsin_author;
 grant select on tocsin.setting to tocsin_operator;
 grant select on tocsin.setting to tocsin_api;
-grant delete, select on tocsin.silence to tocsin_clock;
+grant delete, select, update on tocsin.silence to tocsin_clock;
 grant select on tocsin.silence to tocsin_cdc;
 grant insert, select, update on tocsin.silence to tocsin_worker;
 grant insert, select, update on tocsin.silence to tocsin_author;

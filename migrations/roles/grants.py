@@ -69,7 +69,7 @@ rule_state            SUD    -    SIUD    SUD     SUD       -
 rule_version          SD     -    S       SIU     SD        -
 schedule              SUD    -    SIU     SIU     SIUD      rows
 setting               SIU    -    S       S       S         -
-silence               SD     S    SIU     SIU     SIUD      -
+silence               SUD    S    SIU     SIU     SIUD      -
 system_health         S      S    SU      SIUD    S         -
 system_member         S      -    SIUD    SID     S         -
 timer                 SIUD   S    SIUD    SIUD    SIUD      -
