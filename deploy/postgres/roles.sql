@@ -58,6 +58,7 @@ grant delete, select, update on tocsin.alarm to tocsin_operator;
 grant select on tocsin.alarm to tocsin_reader;
 grant delete, insert, select, update on tocsin.alarm to tocsin_api;
 grant delete, select on tocsin.arrival_gap to tocsin_clock;
+grant select on tocsin.arrival_gap to tocsin_cdc;
 grant insert, select on tocsin.arrival_gap to tocsin_worker;
 grant select on tocsin.arrival_gap to tocsin_author;
 grant delete, select on tocsin.arrival_gap to tocsin_operator;
@@ -252,7 +253,7 @@ grant execute on function tocsin.cancel to tocsin_api, tocsin_author, tocsin_ope
 grant execute on function tocsin.cancel_all to tocsin_api, tocsin_author, tocsin_operator, tocsin_worker;
 grant execute on function tocsin.check_schedule to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.claim_prune to tocsin_api, tocsin_clock, tocsin_operator;
-grant execute on function tocsin.deadline_after_gaps to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
+grant execute on function tocsin.deadline_after_gaps to tocsin_api, tocsin_author, tocsin_cdc, tocsin_clock, tocsin_operator, tocsin_worker;
 grant execute on function tocsin.drop_partition to tocsin_api, tocsin_clock, tocsin_operator;
 grant execute on function tocsin.duration_text to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.extend_datapoints to tocsin_worker;

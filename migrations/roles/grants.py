@@ -30,7 +30,7 @@ action_limit          SD     -    SIU     S       SD        -
 action_step           S      S    S       S       S         rows
 action_wait           SD     -    SIUD    SD      SIUD      -
 alarm                 SUD    S    SIUD    SIUD    SUD       rows
-arrival_gap           SD     -    SI      S       SD        -
+arrival_gap           SD     S    SI      S       SD        -
 audit                 S      -    S       S       S         -
 audit_seal            S      -    -       -       S         -
 calc_position         S      -    SU      S       S         -
@@ -88,7 +88,7 @@ _FUNCTIONS = MappingProxyType(
         "check_generation": "",
         "check_schedule": "author operator client",
         "claim_prune": "clock operator",
-        "deadline_after_gaps": _ALL,
+        "deadline_after_gaps": "clock cdc worker author operator",
         "drop_partition": "clock operator",
         "duration_text": _ALL,
         "extend_datapoints": "worker",
