@@ -1698,6 +1698,7 @@ begin
     update moving set rules_seq = rules_seq + shift;
     insert into tocsin.rule_cutover select * from moving;
     drop table moving;
+    update tocsin.calc_position set rules_seq = rules_seq + shift where rules_seq > after_seq;
     -- A step that waits for an event began to wait at a record of its own transaction.
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
     return moved;
@@ -2745,7 +2746,7 @@ insert into public.tocsin_migration (number, name, checksum) values (17, '0017_r
 insert into public.tocsin_migration (number, name, checksum) values (18, '0018_channel_tests', 'd2427b34efa365a3a7127d45a2fe7f0d286b1de76a329f4579eed368d7948679');
 insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
-insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', '7eefaee71e70b77dfa7a6d93acc981e273d88ce79cf08d6f3230fe1a8e5201d9');
+insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 
 select tocsin.extend_log();

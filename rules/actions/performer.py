@@ -4,8 +4,10 @@ Guarantee I7 (docs/guarantees.md): an outcome is unique per (run, step, attempt)
 commits second changes nothing. The external effect of a step happens at least once, always with the
 same idempotency key. A message is acknowledged after its outcome is committed. While a step runs,
 the performer extends its ack wait, so that a slow step is not delivered to a second worker. At most
-`worker_concurrency` steps run at once, and a slow step does not delay the others. Which of the due
-steps begin first depends on their priority (`rules.actions.due_steps`).
+`worker_concurrency` steps run at once, and a slow step does not delay the others: deliveries to one
+target take at most half of the places (`rules.delivery.target_limits`), and a step whose target has
+none left is delivered again later. Which of the due steps begin first depends on their priority
+(`rules.actions.due_steps`).
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
@@ -39,6 +41,7 @@ from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.publish import outcome_of_report
 from rules.actions.store import read_facts, read_run
 from rules.delivery.egress import Egress
+from rules.delivery.target_limits import TargetBusy
 from rules.metrics import STEP, STEPS
 from rules.runbook import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from schemas.error_text import error_text
@@ -69,6 +72,8 @@ _FLUSH_TIMEOUT_S = 1
 # server was away.
 _REDELIVERY_DELAY_S = 1
 _LONGEST_DELAY_S = 60
+# Longest delay of a step whose target has no place: short, because places become free.
+_LONGEST_BUSY_S = 5
 # How long a step that waits is reported. Longer than a worker takes to meet it again at first.
 _REPORTED_S = 10.0
 # Longest time without a heartbeat while `worker_concurrency` steps run.
@@ -121,10 +126,12 @@ class Performer:
     async def _handle(self, context: StepContext, message: Msg) -> None:
         try:
             await perform_step(context, message.data)
+        except TargetBusy:
+            await message.nak(delay=_redelivery_delay_s(message, _LONGEST_BUSY_S))
         except (psycopg.Error, StepWaits) as error:
             if isinstance(error, _SERVER_ERRORS):
                 raise
-            delay_s = min(_REDELIVERY_DELAY_S * 2 ** (message.metadata.num_delivered - 1), _LONGEST_DELAY_S)
+            delay_s = _redelivery_delay_s(message, _LONGEST_DELAY_S)
             _log.warning("step waits", subject=message.subject, error=summary(error), delay_s=delay_s)
             self._waiting_for = f"a step waits ({summary(error)})"
             self._waited_s = time.monotonic()
@@ -161,6 +168,11 @@ class Performer:
             for message in failed:
                 await message.nak(delay=_REDELIVERY_DELAY_S)
             await bus.flush(timeout=_FLUSH_TIMEOUT_S)
+
+
+def _redelivery_delay_s(message: Msg, longest_s: float) -> float:
+    doublings = min(message.metadata.num_delivered - 1, 10)
+    return min(_REDELIVERY_DELAY_S * 2.0**doublings, longest_s)
 
 
 async def perform_step(context: StepContext, body: bytes) -> bool:
@@ -249,7 +261,7 @@ async def _outcome(step: DueStep, context: StepContext) -> Outcome:
         if not scope.expired():
             raise
         return TimedOut(f"it did not end within {format_duration(timeout)}")
-    except _SERVER_ERRORS:
+    except (TargetBusy, *_SERVER_ERRORS):
         raise
     except Exception as error:
         if isinstance(error, psycopg.Error) and not is_row_fault(error):

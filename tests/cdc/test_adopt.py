@@ -159,10 +159,13 @@ async def test_rules_applied_since_the_restore_are_in_force_from_the_new_seq_of_
         await connection.execute(
             "insert into tocsin.rule_cutover values ('data', 0, %s, 77, null)", (rules_seq,)
         )
+    await connection.execute("update tocsin.calc_position set rules_seq = 3")
     await adopt_now(settings, connection)
     assert await versions(connection) == [("action", "tell", 1, 1, 6), ("action", "tell", 2, 6, None)]
     cutovers = await all_rows(connection, "select rules_seq, seq from tocsin.rule_cutover order by 1")
     assert [(row["rules_seq"], row["seq"]) for row in cutovers] == [(1, 77), (6, 77), (9, 77)]
+    [position] = await all_rows(connection, "select rules_seq from tocsin.calc_position")
+    assert position["rules_seq"] == 6
     assert (await assert_whole(settings, connection))[5]["type"] == "rules-applied"
 
 
@@ -369,6 +372,7 @@ MOVED = {
         "log_commit.last_seq",
     ),
     *("rule_version.from_seq", "rule_version.until_seq", "rule_cutover.rules_seq"),
+    "calc_position.rules_seq",
     *("log_gap.from_seq", "log_gap.until_seq", "action_wait.after_seq"),
 }
 FOLLOWS_THE_STREAM = {

@@ -167,6 +167,10 @@ class Settings(BaseSettings):
         default=32,
         description="Steps that a worker performs concurrently",
     )
+    target_concurrency: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=8,
+        description="Deliveries of a worker to one target at once, at most half of `TOCSIN_WORKER_CONCURRENCY`",
+    )
     worker_ack_wait_s: Annotated[float, Field(ge=1.0, le=3600.0)] = Field(
         default=30.0,
         description="Seconds until a message of a worker that does not respond is given to another",

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from rules.delivery.egress import Egress
 from rules.delivery.secret_store import SecretStore
 from rules.delivery.secrets import Secrets
+from rules.delivery.target_limits import TargetLimits
 from rules.suppression.reader import Suppressions
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection
@@ -38,6 +39,13 @@ class StepContext:
     suppressions: Suppressions = field(default_factory=Suppressions)
     breakers: defaultdict[str, Breaker] = field(default_factory=lambda: defaultdict(Breaker))
     """One for each kind of step: the success of one kind proves nothing about another."""
+    target_limits: TargetLimits = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Half of the places are left for other targets, however few a worker has.
+        most = max(1, self.settings.worker_concurrency // 2)
+        limits = TargetLimits(min(self.settings.target_concurrency, most))
+        object.__setattr__(self, "target_limits", limits)
 
     def secrets(self, channel: str = "") -> Secrets:
         """The secrets for one delivery. `channel` is empty for a step with a target of its own."""

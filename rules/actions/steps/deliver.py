@@ -15,9 +15,9 @@ import structlog
 from rules.actions.channels import read_channel
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
+from rules.actions.steps.limited_delivery import deliver_limited
 from rules.actions.steps.messages import message_of
 from rules.delivery.alarm_facts import MessageView
-from rules.delivery.deliver import deliver
 from rules.delivery.message import Message
 from rules.runbook import Completed, Failed, Outcome
 from schemas.documents.channel import ChannelDocument
@@ -74,13 +74,14 @@ def outcome_if_disabled(channel: ChannelDocument) -> Completed | None:
 async def _send(
     step: DueStep, context: StepContext, target: Target, message: Message, channel: str = ""
 ) -> Outcome:
-    delivery = await deliver(
-        context.egress,
+    delivery = await deliver_limited(
+        context,
         target,
         message,
         key=step.idempotency_key,
         now=step.run.read_at,
-        secrets=context.secrets(channel),
+        channel=channel,
+        may_postpone=not step.is_last_attempt,
     )
     text = delivery.text[:MAX_TEXT_LENGTH]
     problem = {"template_problem": message.problem[:MAX_TEXT_LENGTH]} if message.problem else {}

@@ -53,6 +53,10 @@ class DueStep:
         return int(self.entry["attempt"])
 
     @property
+    def is_last_attempt(self) -> bool:
+        return self.attempt >= int(self.entry.get("last", self.node.attempts))
+
+    @property
     def idempotency_key(self) -> str:
         """The same for every attempt."""
         return f"{self.run.id}/{self.node.number}"

@@ -20,10 +20,11 @@ from rules.actions.run import ActionRun
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.deliver import view_of
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
+from rules.actions.steps.limited_delivery import deliver_limited
 from rules.actions.steps.notify_message import idempotency_key, members_of, notification_message
 from rules.actions.store import read_event
-from rules.delivery.deliver import deliver
 from rules.delivery.outcome import DeliveryOutcome
+from rules.delivery.target_limits import TargetBusy
 from rules.runbook import Outcome, Rested
 from rules.runbook.notification_queue import (
     ChannelPolicy,
@@ -49,6 +50,7 @@ from tocsin.core.records import NewEvent
 _DEFAULT_FALLBACK_AFTER = timedelta(minutes=5)
 _CHANNEL_CHECK_INTERVAL = timedelta(minutes=5)
 _MAX_NAMED_ALARMS = 50
+_BUSY_DELAY = timedelta(seconds=1)
 
 
 async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
@@ -68,8 +70,15 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
             message = notification_message(notify, delivery, alarms, event, now, view)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))
-        secrets = context.secrets(channel.name)
-        return await deliver(context.egress, channel.target, message, key=key, now=now, secrets=secrets)
+        try:
+            return await deliver_limited(
+                context, channel.target, message, key=key, now=now, channel=channel.name
+            )
+        except TargetBusy as error:
+            if not notification.has_sent:
+                raise
+            # The step cannot be delivered again: that would send the first message twice.
+            return DeliveryOutcome("retryable", str(error), retry_after=_BUSY_DELAY)
 
     notification = Notification(step, channels, suppressions)
     while (delivery := notification.next()) is not None:
@@ -103,6 +112,8 @@ class Notification:
         self._answer: dict[str, Any] = {"channel": notify.channel}
         self._event: NewEvent | None = None
         self._end: Resting | Ended | None = None
+        self.has_sent = False
+        """Whether a message was sent, or at least tried."""
 
     def next(self) -> DueMessage | None:
         """The next message; None if there is none for now."""
@@ -128,6 +139,7 @@ class Notification:
         return idempotency_key(self._step.run.id, delivery, count, self.members)
 
     def record(self, delivery: DueMessage, outcome: DeliveryOutcome) -> None:
+        self.has_sent = True
         text = outcome.text[:MAX_TEXT_LENGTH]
         report = {"occasion": delivery.occasion, "alarms": len(delivery.members), **outcome.result}
         if outcome.state == "delivered":

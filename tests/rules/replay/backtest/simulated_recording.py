@@ -43,7 +43,7 @@ event_rule: {name: tripping, event: trip, per: [payload.on], fire: payload.on ==
 ---
 event_rule: {name: graded, datapoint: dsp.*, above: {warning: 55, critical: 70}, notify: [ops], per: owner}
 ---
-event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12s, reduce: avg, min_count: 2}}
+event_rule: {name: mean, datapoint: dsp.*, above: 64, window: {over: 12120ms, reduce: avg, min_count: 2}}
 ---
 event_rule: {name: second, event: alarm-*, fire: 'rule == "hot" && type == "alarm-opened"'}
 ---
@@ -74,12 +74,12 @@ action:
   name: ask
   steps:
     - channel: {name: ops, text: are you there}
-    - wait: {until_event: 'type == "trip"', timeout: 20s, on_timeout: continue}
+    - wait: {until_event: 'type == "trip"', timeout: 20210ms, on_timeout: continue}
     - channel: {name: ops, text: at last}
 ---
 action_rule: {name: noting, on: alarm, transitions: [opened, resolved], action: note}
 ---
-action_rule: {name: limited, on: alarm, transitions: [opened, resolved], action: tell, rate_limit: {count: 2, per: 15s}}
+action_rule: {name: limited, on: alarm, transitions: [opened, resolved], action: tell, rate_limit: {count: 2, per: 15150ms}}
 ---
 action_rule: {name: gathered, on: alarm, action: tell, group_by: [rule], group_wait: 4020ms}
 ---
@@ -89,7 +89,7 @@ action_rule: {name: replacing, on: alarm, when: 'rule != "hot"', action: escalat
 ---
 action_rule: {name: queueing, on: alarm, when: 'rule == "quiet"', action: escalate, overlap: queue}
 ---
-action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, rate_limit: {count: 1, per: 30s}}
+action_rule: {name: asking, on: event, when: 'type == "trip"', action: ask, rate_limit: {count: 1, per: 30310ms}}
 ---
 action_rule: {name: answered, on: alarm, transitions: [acknowledged], action: tell}
 ---
