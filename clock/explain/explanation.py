@@ -311,8 +311,9 @@ def _explain_unnamed(records: ScheduleRecords, version: Version | None) -> Expla
         )
         facts = {"generation": version.generation, "tz": version.tz, "last_at": last.at}
         return Explanation("ended", sentence + _note(last), facts)
-    if version.excludes(asked):
-        return _explain_excluded(records, version)
+    reason = version.exclusion(asked)
+    if reason is not None:
+        return _explain_excluded(records, version, reason)
     return _explain_no_occurrence(records, version, "")
 
 
@@ -329,21 +330,21 @@ def _explain_edited(
     )
     following = next_occurrence(version, history, records.asked)
     then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
+    why = "".join(f", {reason}" for reason in [edit.exclusion(records.asked)] if reason)
     sentence = (
         f"did not fire at {when(occurrence.at, earlier.tz)}: generation {earlier.generation} named this time, "
-        f"{_by(edit, earlier.tz)} edited it to {edit.description} (generation {edit.generation}){then}"
+        f"{_by(edit, earlier.tz)} edited it to {edit.description}{why} (generation {edit.generation}){then}"
     )
     facts = {**_occurrence_facts(earlier, occurrence), **_change_facts(edit)}
     facts["nearest_after"] = following and following.at
     return Explanation("edited", sentence + _note(occurrence), facts)
 
 
-def _explain_excluded(records: ScheduleRecords, version: Version) -> Explanation:
+def _explain_excluded(records: ScheduleRecords, version: Version, reason: str) -> Explanation:
     following = next_occurrence(version, records.history, records.asked)
     then = f"; the next time is {when(following.at, version.tz)}" if following is not None else ""
     sentence = (
-        f"did not fire at {when(records.asked, version.tz)}: excluded by exdates of {version.description} "
-        f"(generation {version.generation}){then}"
+        f"did not fire at {when(records.asked, version.tz)}: {reason} (generation {version.generation}){then}"
     )
     facts = {"generation": version.generation, "tz": version.tz, "nearest_after": following and following.at}
     return Explanation("excluded", sentence, facts)

@@ -21,6 +21,7 @@ from timers.catch_up import occurrence_at
 from timers.identity import event_id_text
 from timers.recurrence import Occurrence, Recurrence, parse_spec
 from timers.recurrence.recurrence import as_utc
+from timers.recurrence.skipped import moved_away
 from tocsin.core.errors import TocsinError
 from tocsin.core.instant import MICROSECOND, instant_text
 
@@ -67,12 +68,18 @@ class Version:
         occurrence = self.recurrence.occurrence_after(asked - MICROSECOND)
         return occurrence if occurrence is not None and occurrence.at <= last_instant(asked) else None
 
-    def excludes(self, asked: datetime) -> bool:
-        """Whether its `exdates` remove an occurrence at the asked instant."""
-        if self.recurrence is None or not self.spec.get("exdates"):
-            return False
+    def exclusion(self, asked: datetime) -> str | None:
+        """What removes an occurrence at the asked instant: its `exdates` or a calendar."""
+        if self.recurrence is None:
+            return None
+        away = moved_away(self.recurrence, asked - MICROSECOND, last_instant(asked))
+        if away is not None:
+            return away.reason
+        if not self.spec.get("exdates"):
+            return None
         spec = {key: value for key, value in self.spec.items() if key != "exdates"}
-        return replace(self, spec=spec).find_occurrence(asked) is not None
+        is_excluded = replace(self, spec=spec).find_occurrence(asked) is not None
+        return f"excluded by exdates of {self.description}" if is_excluded else None
 
     def event_id(self, schedule_id: object, occurrence: Occurrence) -> str:
         return event_id_text(str(schedule_id), self.generation, self._identity(occurrence))

@@ -5,6 +5,7 @@ from pydantic import BaseModel
 from schemas.documents.action import ActionDocument
 from schemas.documents.action_rule import ActionRuleDocument
 from schemas.documents.calc_rule import CalcRuleDocument
+from schemas.documents.calendar import CalendarDocument
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
@@ -24,6 +25,7 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "calc_rule": CalcRuleDocument,
     "maintenance": MaintenanceDocument,
     "inhibit": InhibitDocument,
+    "calendar": CalendarDocument,
 }
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "ActionDocument",
     "ActionRuleDocument",
     "CalcRuleDocument",
+    "CalendarDocument",
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",

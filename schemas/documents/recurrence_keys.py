@@ -11,8 +11,10 @@ import re
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
+from schemas.documents.calendar import CalendarNames
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.names import Name
 from tocsin.core.instant import EPOCH, instant_text
@@ -47,6 +49,8 @@ Time = Annotated[
 
 class RecurrenceDocument(StrictModel):
     """A document with a name and a recurrence in a timezone."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     name: Name = Field(description="Unique name.")
     cron: str | None = Field(
@@ -98,6 +102,28 @@ class RecurrenceDocument(StrictModel):
         None,
         description="Nothing fires after this instant, or wall time in `tz`.",
         examples=["2027-12-31T23:59:59"],
+    )
+
+    only_in: CalendarNames = Field(
+        (),
+        description="Calendars: it fires only on days that are in all of them.",
+        examples=[["business-days"]],
+    )
+    except_: CalendarNames = Field(
+        (),
+        alias="except",
+        description="Calendars: it does not fire on days that are in one of them.",
+        examples=[["us-holidays"]],
+    )
+    shift: Literal["next", "previous"] | None = Field(
+        None,
+        description="Moves an occurrence on another day to the next or previous allowed day, at the same time.",
+        examples=["previous"],
+    )
+    days: SkipJsonSchema[dict[str, JsonValue] | None] = Field(
+        None,
+        description="The content of its calendars, filled in when the file is loaded. Never written by hand.",
+        examples=[None],
     )
 
     @model_validator(mode="after")

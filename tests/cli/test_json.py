@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "channels test": (("ops",), "postgres"),
     "backtest": (("--since", "1h"), "postgres"),
     "export": (("-o", "out.gz", "--since", "1h"), "postgres"),
+    "calendar show": (("holidays",), "postgres"),
     "next": (("--every", "5s"), None),
     "parse-time": (("tomorrow at 9am",), None),
     "alarms": ((), "postgres"),

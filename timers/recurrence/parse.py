@@ -20,11 +20,13 @@ from functools import lru_cache
 from schemas.values.duration import format_duration
 from timers.recurrence.cron import cron_pattern
 from timers.recurrence.cron_text import EVERY_ALIAS, is_interval_like, plain_cron
+from timers.recurrence.day_set import definition_text
 from timers.recurrence.every import Every, parse_interval
 from timers.recurrence.occurrence import OccurrenceSource
+from timers.recurrence.on_days import DayFilter, canonical_days, on_days, spec_days
 from timers.recurrence.once import OnceAtInstant, OneWall, parse_at, parse_iso
 from timers.recurrence.recurrence import Recurrence, as_utc, bounds
-from timers.recurrence.rrule import canonical_rule, rule_source
+from timers.recurrence.rrule import canonical_rule, elapsed_rule, rule_pattern
 from timers.recurrence.wall_time import FixedTime, IntervalLike
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
@@ -34,7 +36,7 @@ _KINDS = ("cron", "rrule", "every", "at")
 _GAPS = ("forward", "skip")
 _FOLDS = ("first", "second", "both")
 _INSTANTS = ("anchor", "starts_at", "ends_at")
-_SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates"}
+_SPEC_KEYS = {*_KINDS, *_INSTANTS, "tz", "dst_gap", "dst_fold", "dtstart", "exdates", "rdates", "days"}
 # The first occurrence is searched from here, so that the epoch itself, the default anchor, counts.
 _SEARCH_FROM = EPOCH - timedelta(days=1)
 _CACHE_SIZE = 131_072
@@ -56,6 +58,8 @@ class RecurrenceArguments:
     starts_at: datetime | None
     ends_at: datetime | None
     hash_id: str
+    days: str
+    """The canonical JSON of the calendars; empty without any."""
 
 
 def parse(  # noqa: PLR0913 - one argument per key an author may write
@@ -74,7 +78,9 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
     starts_at: datetime | None = None,
     ends_at: datetime | None = None,
     hash_id: str = "",
+    days: Mapping[str, object] | None = None,
 ) -> Recurrence:
+    """`days` has the definitions of calendars, as `timers.recurrence.on_days` describes them."""
     kinds = [
         (kind, text) for kind, text in zip(_KINDS, (cron, rrule, every, at), strict=True) if text is not None
     ]
@@ -111,6 +117,7 @@ def parse(  # noqa: PLR0913 - one argument per key an author may write
         starts_at=None if starts_at is None else as_utc(starts_at, "starts_at"),
         ends_at=None if ends_at is None else as_utc(ends_at, "ends_at"),
         hash_id=hash_id,
+        days=_days_text(days),
     )
     return _parse_arguments(arguments)
 
@@ -151,6 +158,7 @@ def _canonical_key(text: str) -> str:
         exdates=tuple(spec.get("exdates", ())),
         rdates=tuple(spec.get("rdates", ())),
         hash_id="",
+        days=_days_text(spec.get("days")),
         **{name: _instant(spec[name]) if name in spec else None for name in _INSTANTS},
     )
     _check(arguments)
@@ -169,7 +177,7 @@ def _parse_arguments(arguments: RecurrenceArguments) -> Recurrence:
     if recurrence.occurrence_after(_SEARCH_FROM) is None:
         raise InvalidInput(
             f"{recurrence.describe()} never fires",
-            remedy="check its days, dst_gap, UNTIL, starts_at and ends_at",
+            remedy="check its days, calendars, dst_gap, UNTIL, starts_at and ends_at",
         )
     return recurrence
 
@@ -200,6 +208,8 @@ def _check(arguments: RecurrenceArguments) -> None:
         raise InvalidInput(f"dst_fold {arguments.dst_fold!r} is unknown", remedy=f"use {', '.join(_FOLDS)}")
     if arguments.kind != "rrule" and (arguments.dtstart is not None or arguments.exdates or arguments.rdates):
         raise InvalidInput(f"dtstart, exdates and rdates belong to an rrule, not to {arguments.kind}")
+    if arguments.days and arguments.kind == "at":
+        raise InvalidInput("only_in, except and shift belong to a recurrence, not to a single time ('at')")
     if (
         arguments.starts_at is not None
         and arguments.ends_at is not None
@@ -210,7 +220,17 @@ def _check(arguments: RecurrenceArguments) -> None:
         )
 
 
+def _days_text(days: Mapping[str, object] | None) -> str:
+    canonical = canonical_days(days) if days else {}
+    return definition_text(canonical) if canonical else ""
+
+
 def _canonical(arguments: RecurrenceArguments) -> dict[str, object]:
+    spec = _canonical_times(arguments)
+    return spec | {"days": json.loads(arguments.days)} if arguments.days else spec
+
+
+def _canonical_times(arguments: RecurrenceArguments) -> dict[str, object]:
     spec: dict[str, object] = {
         "tz": arguments.tz,
         "dst_gap": arguments.dst_gap,
@@ -242,18 +262,37 @@ def _canonical_every(text: str, anchor: datetime | None) -> dict[str, object]:
 
 def _source(kind: str, text: str, spec: Mapping[str, object], anchor: datetime | None) -> OccurrenceSource:
     tz, dst_gap, dst_fold = str(spec["tz"]), str(spec["dst_gap"]), str(spec["dst_fold"])
+    days = spec_days(spec)
     if kind == "cron":
         plain = text.lower()
         pattern = cron_pattern(plain)
         if is_interval_like(plain):
-            return IntervalLike(pattern, tz)
-        return FixedTime(pattern, tz, dst_gap, dst_fold)
+            _refuse_shift(days, text)
+            return IntervalLike(on_days(pattern, days), tz)
+        return FixedTime(on_days(pattern, days), tz, dst_gap, dst_fold)
+    if kind == "rrule":
+        rule = rule_pattern(text, spec)
+        if rule is not None:
+            return FixedTime(on_days(rule, days), tz, dst_gap, dst_fold)
+    if days is not None:
+        raise InvalidInput(
+            f"{kind} {text[:128]!r} counts elapsed time and has no days: calendars need wall times",
+            remedy="use cron, such as '*/10 * * * *', or an rrule of DAILY or coarser",
+        )
     if kind == "every":
         return Every(parse_interval(text), anchor or EPOCH)
     if kind == "rrule":
-        return rule_source(text, spec, zone(tz))
+        return elapsed_rule(text, spec, zone(tz))
     at = parse_at(text)
     return OnceAtInstant(at) if at.tzinfo is not None else FixedTime(OneWall(at), tz, dst_gap, dst_fold)
+
+
+def _refuse_shift(days: DayFilter | None, text: str) -> None:
+    if days is not None and days.shift is not None:
+        raise InvalidInput(
+            f"shift of cron {text.upper()!r}: it fires all day long, so nothing can be moved",
+            remedy="remove shift, or fire at fixed times",
+        )
 
 
 def _instant(text: object) -> datetime:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from timers.recurrence.every import Every
 from timers.recurrence.occurrence import Occurrence, OccurrenceSource, WallIdentity
+from timers.recurrence.on_days import DayFilter, MovedToAllowedDays, spec_days
 from timers.recurrence.wall_time import FixedTime
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND, check_aware, instant_text
@@ -28,7 +29,7 @@ _BEGINNING = datetime(2, 1, 1, tzinfo=UTC)
 class Recurrence:
     """Immutable. Two are equal if their canonical specifications are."""
 
-    __slots__ = ("_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
+    __slots__ = ("_days", "_ends_at", "_key", "_source", "_spec", "_starts_after", "tz")
 
     def __init__(
         self, source: OccurrenceSource, spec: Mapping[str, object], key: str, bounds: "RecurrenceBounds"
@@ -38,6 +39,7 @@ class Recurrence:
         self._key = key
         self.tz = str(spec["tz"])
         self._starts_after, self._ends_at = bounds
+        self._days = spec_days(spec)
 
     @property
     def spec(self) -> dict[str, object]:
@@ -149,6 +151,11 @@ class Recurrence:
             return str(WallIdentity(occurrence.wall, occurrence.fold))
         return instant_text(occurrence.at)
 
+    @property
+    def days(self) -> DayFilter | None:
+        """The days of its calendars; None without any."""
+        return self._days
+
     def minimum_distance(self) -> timedelta:
         return self._source.minimum_distance()
 
@@ -170,7 +177,17 @@ class Recurrence:
     def _within_bounds(self, occurrence: Occurrence | None) -> Occurrence | None:
         if occurrence is None or (self._ends_at is not None and occurrence.at > self._ends_at):
             return None
-        return occurrence
+        return occurrence if self._days is None else self._noted(occurrence)
+
+    def _noted(self, occurrence: Occurrence) -> Occurrence:
+        """The occurrence with the day from which a calendar moved it."""
+        pattern = self._source.pattern if isinstance(self._source, FixedTime) else None
+        if occurrence.wall is None or not isinstance(pattern, MovedToAllowedDays):
+            return occurrence
+        note = pattern.note(occurrence.wall)
+        if note is None:
+            return occurrence
+        return occurrence._replace(note=note if occurrence.note is None else f"{note}; {occurrence.note}")
 
     def _clip(self, after: datetime, until: datetime) -> tuple[datetime, datetime]:
         after, until = as_utc(after, "after"), as_utc(until, "until")

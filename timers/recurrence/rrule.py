@@ -21,7 +21,7 @@ from timers.recurrence.once import parse_wall
 from timers.recurrence.rrule_days import times_of_day, walls
 from timers.recurrence.rrule_periods import BudgetSpent
 from timers.recurrence.rrule_text import RRule, parse_rule, parse_until, rrule_error
-from timers.recurrence.wall_time import FixedTime, resolve, to_wall
+from timers.recurrence.wall_time import resolve, to_wall
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import EPOCH, MICROSECOND
 
@@ -178,14 +178,20 @@ def _start_of(rule: RRule, created: datetime) -> datetime:
     return created.replace(hour=hour, minute=0, second=0, microsecond=0)
 
 
-def rule_source(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> OccurrenceSource:
+def rule_pattern(text: str, spec: Mapping[str, object]) -> RulePattern | None:
+    """The wall times of a rule; None for a rule on elapsed time."""
+    rule = parse_rule(text)
+    if rule.runs_on_elapsed_time():
+        return None
+    dtstart = parse_wall(str(spec["dtstart"]), "dtstart")
+    return RulePattern(rule, dtstart, *(_dates(spec.get(name, ()), name) for name in ("exdates", "rdates")))
+
+
+def elapsed_rule(text: str, spec: Mapping[str, object], tz: ZoneInfo) -> OccurrenceSource:
     rule = parse_rule(text)
     dst_fold = str(spec["dst_fold"])
     dtstart = parse_wall(str(spec["dtstart"]), "dtstart")
     exdates, rdates = (_dates(spec.get(name, ()), name) for name in ("exdates", "rdates"))
-    if not rule.runs_on_elapsed_time():
-        pattern = RulePattern(rule, dtstart, exdates, rdates)
-        return FixedTime(pattern, tz.key, str(spec["dst_gap"]), dst_fold)
     every = Every(rule.interval * _UNITS[rule.freq], _to_instant(dtstart, tz, dst_fold))
     until = _until_instant(rule, tz)
     if until is None and not exdates and not rdates:

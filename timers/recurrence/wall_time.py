@@ -100,6 +100,10 @@ class FixedTime:
         self._forward = dst_gap == "forward"
         self._passes = {"first": (0,), "second": (1,), "both": (0, 1)}[dst_fold]
 
+    @property
+    def pattern(self) -> WallPattern:
+        return self._pattern
+
     def after(self, instant: datetime) -> Occurrence | None:
         if len(self._passes) == 1:
             return self._after_in_pass(instant, self._passes[0])

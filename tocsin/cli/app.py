@@ -10,6 +10,7 @@ import typer
 from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
+from tocsin.cli.calendars import import_ics, show
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
@@ -52,6 +53,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "channels": _group(channels.channels, {"test": channels.send_test_message}),
         "backtest": backtest.backtest,
         "export": export.export,
+        "calendar": _group(
+            "Show the days of a calendar, or make one from an iCalendar file.",
+            {"show": show.show, "import": import_ics.import_ics},
+        ),
         "import": _group(
             "Translate Prometheus rules or a crontab into documents.",
             {"prometheus": imports.import_prometheus, "crontab": imports.import_crontab},

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from rules.documents.load.calendars import resolve_calendars
 from rules.documents.load.check_calc import calc_problems
 from rules.documents.load.check_names import event_names, name_problems
 from rules.documents.load.check_series import kept_documents, series_problems
@@ -50,7 +51,8 @@ def check_all(
     actions = None if read.is_cut_short else names.get("action", set())
     schedules = None if read.is_cut_short else names.get("schedule")
     channels = None if read.is_cut_short else names.get("channel", set())
-    problems = [*_duplicate_problems(read.documents), *series_problems(read, names, applied)]
+    problems = resolve_calendars(read, applied)
+    problems += [*_duplicate_problems(read.documents), *series_problems(read, names, applied)]
     problems += calc_problems(read, kept_documents(read, applied))
     for document in read.documents:
         if actions is not None:

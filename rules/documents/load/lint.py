@@ -12,6 +12,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from rules.documents.load.calendars import calendar_warnings
 from rules.documents.load.check_names import EventNames, type_warnings
 from rules.documents.load.lint_schedules import schedule_warnings
 from rules.documents.load.lint_series import series_warnings
@@ -22,6 +23,7 @@ from rules.language.cel import compile_event_condition
 from schemas.documents import (
     ActionDocument,
     ActionRuleDocument,
+    CalendarDocument,
     DatapointTypeDocument,
     EventRuleDocument,
     ScheduleDocument,
@@ -45,6 +47,8 @@ def lint(
         yield from _reach_warnings(document, models)
         if isinstance(model, ScheduleDocument) and model.enabled:
             yield from schedule_warnings(document, model, now)
+        elif isinstance(model, CalendarDocument):
+            yield from calendar_warnings(document, model, models, now)
         elif isinstance(model, ActionDocument):
             yield from _wait_warnings(document, model)
 

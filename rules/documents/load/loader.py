@@ -6,7 +6,8 @@ problem of every file.
 A file may refer to an action or a schedule that was applied earlier: `known` has these names by
 kind. Without it, everything that is referred to must be among the files. `applied` has the documents
 that are in force: datapoint_types that define the values of series, event_rules that a new type must
-not break, action_rules that react to alarms.
+not break, action_rules that react to alarms, calendars. A schedule in force that is not in the files
+is among the documents if a calendar of the files changes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rules.documents.load.calendars import changed_users, user_problems
 from rules.documents.load.check_references import check_all
 from rules.documents.load.files import SourceFile, read_files
 from rules.documents.load.problems import RuleProblem, RulesInvalid
 from rules.documents.load.source import ReadDocuments, SourceDocument, read_source
+from schemas.documents import DOCUMENT_KINDS
 from tocsin.core.near_name import limited_hints
 
+_KINDS = {model: kind for kind, model in DOCUMENT_KINDS.items()}
 # A stranger may submit a text: its size, and what is computed from it, are bounded.
 _MAX_LENGTH = 20_000_000
 _MAX_DOCUMENTS = 50_000
@@ -98,6 +102,8 @@ def _load(
         # Valid documents are checked even if others are invalid: one run shows all problems.
         checked = check_all(read, known, applied, anchor)
     problems += checked.problems
+    users = [] if problems else changed_users(read, applied)
+    problems += user_problems(users, anchor)
     order = {source.name: index for index, source in enumerate(sources)}
 
     def position(problem: RuleProblem) -> tuple[object, ...]:
@@ -106,7 +112,10 @@ def _load(
     if problems:
         raise RulesInvalid(_first_of(sorted(problems, key=position)))
     warnings = tuple(sorted(checked.warnings, key=position))
-    return LoadedDocuments(tuple(_document(document) for document in read.documents), warnings)
+    changed = (_document(calendar, model) for calendar, model in users)
+    return LoadedDocuments(
+        (*(_document(document, document.model) for document in read.documents), *changed), warnings
+    )
 
 
 def _refuse_too_much(sources: Sequence[SourceFile]) -> None:
@@ -126,14 +135,15 @@ def _first_of(problems: list[RuleProblem]) -> list[RuleProblem]:
     return [*problems[: _MAX_PROBLEMS - 1], last._replace(message=more)]
 
 
-def _document(source: SourceDocument) -> Document:
+def _document(source: SourceDocument, model: BaseModel) -> Document:
+    """The document of a model: that of the source, or one that changes with it."""
     key = source.validated.key
     return Document(
-        kind=source.kind,
-        name=source.name,
-        model=source.model,
+        kind=_KINDS[type(model)],
+        name=str(getattr(model, "name", "")),
+        model=model,
         file=source.file,
         line=key.line + 1,
         column=key.column + 1,
-        data=source.model.model_dump(mode="json", by_alias=True),
+        data=model.model_dump(mode="json", by_alias=True),
     )

@@ -64,6 +64,7 @@ def recurrence_arguments(schedule: RecurrenceDocument) -> dict[str, Any]:
         "rdates": schedule.rdates,
         "starts_at": _bound(schedule, "starts_at"),
         "ends_at": _bound(schedule, "ends_at"),
+        "days": schedule.days,
     }
 
 
@@ -103,7 +104,13 @@ def _bound(schedule: RecurrenceDocument, key: str) -> datetime | None:
 def _key_of_error(schedule: RecurrenceDocument, message: str) -> str | None:
     # The messages of `parse` start with the name of the rejected argument.
     first = message.split(" ")[0].rstrip("s,:")
-    named = {"dtstart": "dtstart", "exdate": "exdates", "rdate": "rdates", "ends_at": "ends_at"}.get(first)
+    named = {
+        "dtstart": "dtstart",
+        "exdate": "exdates",
+        "rdate": "rdates",
+        "ends_at": "ends_at",
+        "shift": "shift",
+    }.get(first)
     return named if named and getattr(schedule, named) else None
 
 

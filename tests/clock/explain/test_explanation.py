@@ -276,3 +276,26 @@ async def test_a_time_that_exdates_remove_is_explained_as_excluded(connection: C
         "did not fire at 2026-03-03 08:00:00 EST (13:00:00 UTC): excluded by exdates of rrule"
     )
     assert explanation.sentence.endswith("; the next time is 2026-03-04 08:00:00 EST (13:00:00 UTC)")
+
+
+async def test_a_time_that_a_calendar_removes_is_explained_as_excluded(connection: Connection) -> None:
+    days: Any = {"except": {"us-holidays": {"dates": ["2026-03-03"]}}}
+    await put(connection, {"cron": "0 8 * * *", "tz": "America/New_York", "days": days})
+    explanation = await explain_job(connection, DUE, DUE + DAY)
+    assert explanation.outcome == "excluded"
+    assert explanation.sentence == (
+        "did not fire at 2026-03-03 08:00:00 EST (13:00:00 UTC): excluded by calendar us-holidays (generation 1); "
+        "the next time is 2026-03-04 08:00:00 EST (13:00:00 UTC)"
+    )
+
+
+async def test_a_time_that_a_calendar_moves_is_explained_with_the_shift(connection: Connection) -> None:
+    days: Any = {"except": {"us-holidays": {"dates": ["2026-03-03"]}}, "shift": "next"}
+    await put(connection, {"cron": "0 8 3 * *", "tz": "America/New_York", "days": days})
+    explanation = await explain_job(connection, DUE, DUE + DAY)
+    assert explanation.outcome == "excluded"
+    assert "excluded by calendar us-holidays, moved to the next day that is allowed" in explanation.sentence
+    term = await begin_term(connection, "test")
+    await fire(term, connection, DUE + 2 * DAY)
+    explanation = await explain_job(connection, DUE + 3 * DAY, DUE + 2 * DAY)
+    assert explanation.sentence.endswith("moved from Tue 2026-03-03, excluded by calendar us-holidays")

@@ -28,6 +28,10 @@ def test_a_schedule_has_the_documented_defaults() -> None:
         "spread": None,
         "starts_at": None,
         "ends_at": None,
+        "only_in": [],
+        "except": [],
+        "shift": None,
+        "days": None,
         "catch_up": "latest",
         "window": None,
         "grace": None,
@@ -146,4 +150,4 @@ def test_the_examples_in_the_documentation_of_a_key_are_valid() -> None:
                 del keys["every"]
             if name in ("dtstart", "exdates", "rdates"):
                 keys = {"name": "s", "rrule": "FREQ=DAILY"}
-            assert ScheduleDocument.model_validate(keys | {name: example})
+            assert ScheduleDocument.model_validate(keys | {field.alias or name: example})

@@ -26,7 +26,7 @@ def rules(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="schedule, event_rule, action_rule, action, channel, datapoint_type or system; all by default.",
+            help="schedule, event_rule, action_rule, action, channel, calendar and so on; all by default.",
             autocompletion=_kinds,
         ),
     ] = None,

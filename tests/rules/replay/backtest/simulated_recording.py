@@ -79,7 +79,12 @@ action:
 ---
 action_rule: {name: noting, on: alarm, transitions: [opened, resolved], action: note}
 ---
-action_rule: {name: limited, on: alarm, transitions: [opened, resolved], action: tell, rate_limit: {count: 2, per: 15150ms}}
+action_rule:
+  name: limited
+  on: alarm
+  transitions: [opened, resolved]
+  action: tell
+  rate_limit: {count: 2, per: 15150ms}
 ---
 action_rule: {name: gathered, on: alarm, action: tell, group_by: [rule], group_wait: 4020ms}
 ---

@@ -1,0 +1,1 @@
+"""`tocsin calendar show | import`."""
