@@ -46,7 +46,7 @@ event_lineage         SD     -    SIU     S       SD        -
 held_timer            S      S    S       S       S         -
 ingest_event          SD     -    SI      S       SD        -
 lane_partition        SU     S    SIU     SU      SU        -
-lane_worker           S      -    SIUD    S       S         -
+lane_worker           S      S    SIUD    S       S         -
 lock_audit            -      -    -       -       -         -
 lock_calculation      -      -    -       -       -         -
 lock_health           -      -    -       -       -         -
@@ -66,7 +66,7 @@ pipeline_report       SU     -    S       S       S         -
 prune_report          SU     -    S       S       SU        -
 rule_cutover          SD     -    S       SI      SD        -
 rule_state            SUD    -    SIUD    SUD     SUD       -
-rule_version          SD     -    S       SIU     SD        -
+rule_version          SD     S    S       SIU     SD        -
 schedule              SUD    -    SIU     SIU     SIUD      rows
 setting               SIU    -    S       S       S         -
 silence               SUD    S    SIU     SIU     SIUD      -

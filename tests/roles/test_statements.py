@@ -12,6 +12,7 @@ from tests.paths import ROOT
 from tests.roles.owned_database import as_role
 from tocsin.core.db import Connection, statement
 from tocsin.core.settings import Settings
+from tocsin.metrics.database_metrics import read_database_metrics
 
 PACKAGES = {
     "tocsin_clock": ["clock", "clock/retention"],
@@ -85,3 +86,10 @@ async def test_what_belongs_to_others_is_refused(settings: Settings) -> None:
         file = ROOT / Path(name).parent / "sql" / f"{Path(name).name}.sql"
         assert await refusal(session, file) is not None, name
         await session.close()
+
+
+@pytest.mark.parametrize("role", ["tocsin_clock", "tocsin_cdc", "tocsin_worker"])
+async def test_each_service_reads_the_metrics_of_the_database(settings: Settings, role: str) -> None:
+    session = await as_role(settings, role)
+    assert (await read_database_metrics(session)).families
+    await session.close()
