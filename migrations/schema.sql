@@ -550,11 +550,22 @@ create table tocsin.ingest_event (
     key text not null,
     event_id uuid not null,
     at timestamp with time zone not null,
+    digest bytea,
     constraint ingest_event_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
     constraint ingest_event_pkey PRIMARY KEY (key)
 );
 CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key);
 comment on table tocsin.ingest_event is 'Keys of the events that producers sent and a worker appended: the same key again is the same event and is ignored.';
+comment on column tocsin.ingest_event.digest is 'SHA-256 of type, owner, severity and payload. Null: appended before there were digests.';
+
+create table tocsin.instance_key (
+    key bytea not null,
+    only_row boolean not null default true,
+    constraint instance_key_only_row_check CHECK (only_row),
+    constraint instance_key_pkey PRIMARY KEY (only_row)
+);
+comment on table tocsin.instance_key is 'Random key of the instance, which no role may read. tocsin.report_token derives tokens from it.';
+insert into tocsin.instance_key default values;
 
 create table tocsin.lane_partition (
     lane text not null,
@@ -2078,10 +2089,12 @@ $function$;
 comment on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) is 'Replaces the content of a schedule and arms it, whatever its status, as a new generation. The next occurrence must lie after every occurrence that is done. Called by the functions tocsin.schedule_*.';
 revoke all on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer, token text DEFAULT NULL::text)
  RETURNS boolean
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     reached boolean;
@@ -2103,6 +2116,12 @@ begin
         raise exception 'action % has no step % that was reached: report the ids that came with the message',
             report.action_id, report.step using errcode = 'TS002';
     end if;
+    if report.token is null then
+        perform tocsin.require_owner((select a.owner from tocsin.action a where a.id = report.action_id));
+    elsif report.token <> tocsin.report_token(report.action_id, report.step) then
+        raise exception 'the token of the report is not that of step % of action %: use the one that came with the message',
+            report.step, report.action_id using errcode = 'TS002';
+    end if;
     if completed then
         return false;
     end if;
@@ -2116,8 +2135,21 @@ begin
     return true;
 end
 $function$;
-comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
-revoke all on function tocsin.report(uuid,integer,text,jsonb,text,integer) from public;
+comment on function tocsin.report(uuid,integer,text,jsonb,text,integer,text) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. The caller has the token of the message, or a grant for the owner of the run. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
+revoke all on function tocsin.report(uuid,integer,text,jsonb,text,integer,text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.report_token(action_id uuid, step integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select left(encode(sha256(k.key || sha256(k.key || uuid_send(report_token.action_id) || int4send(report_token.step))),
+                       'hex'), 32)
+    from tocsin.instance_key k
+$function$;
+comment on function tocsin.report_token(uuid,integer) is 'Token of the reports about a step: 128 bits of a keyed hash. The message of a dispatch carries it.';
+revoke all on function tocsin.report_token(uuid,integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.require_owner(owner text)
  RETURNS void
@@ -2748,5 +2780,6 @@ insert into public.tocsin_migration (number, name, checksum) values (19, '0019_l
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
+insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '138931356c8cdc410b484afd73df1b139aabaa547464cb39ca3da601deec9093');
 
 select tocsin.extend_log();

@@ -284,6 +284,7 @@ grant execute on function tocsin.recurrence_at to tocsin_api, tocsin_author, toc
 grant execute on function tocsin.recurrence_text to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.release_prune to tocsin_api, tocsin_clock, tocsin_operator;
 grant execute on function tocsin.report to tocsin_client, tocsin_worker;
+grant execute on function tocsin.report_token to tocsin_worker;
 grant execute on function tocsin.schedule_cancel to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.schedule_cancel_all to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.schedule_cancel_id to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;

@@ -45,6 +45,7 @@ event_kept            S      -    S       S       S         rows
 event_lineage         SD     -    SIU     S       SD        -
 held_timer            S      S    S       S       S         -
 ingest_event          SD     -    SI      S       SD        -
+instance_key          -      -    -       -       -         -
 lane_partition        SU     S    SIU     SU      SU        -
 lane_worker           S      S    SIUD    S       S         -
 lock_audit            -      -    -       -       -         -
@@ -124,6 +125,7 @@ _FUNCTIONS = MappingProxyType(
         "release_prune": "clock operator",
         "replace_schedule": "",
         "report": "worker client",
+        "report_token": "worker",
         "require_owner": "",
         "schedule_cancel": "author operator client",
         "schedule_cancel_all": "author operator client",
