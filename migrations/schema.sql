@@ -2780,6 +2780,6 @@ insert into public.tocsin_migration (number, name, checksum) values (19, '0019_l
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
-insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '138931356c8cdc410b484afd73df1b139aabaa547464cb39ca3da601deec9093');
+insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '3ad69d2717626b9c08b2fcc34d1664cbcde7cd0da29aee7e02ed3ddf2487d78e');
 
 select tocsin.extend_log();

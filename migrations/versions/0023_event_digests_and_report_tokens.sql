@@ -1,5 +1,5 @@
--- Another event under a known key is recognised by its content, and reports carry a token that nobody
--- can compute from the ids of the run and the step.
+-- Another event under a known key is recognised by its content. Reports carry a token that cannot be
+-- computed from the ids of the run and the step.
 
 alter table tocsin.ingest_event add column digest bytea;
 comment on column tocsin.ingest_event.digest is
