@@ -7,6 +7,8 @@ On failure of one part, that part alone starts again, and the others continue. T
 recorded for `tocsin doctor`, and `/healthz` reports it until the part runs again. A database that
 another version of Tocsin has migrated stops all parts until this version is replaced, because
 statements of this version may do the wrong thing there.
+
+Conditions that fail to evaluate are recorded for `tocsin doctor` as well. Each worker reports its own.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from rules.lanes.record_lane import RecordLane
 from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
 from rules.lanes.stream_pace import StreamPace
+from rules.language.cel.failures import FailedCondition, take_failures
 from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
@@ -48,6 +51,8 @@ from tocsin.core.sql_errors import LOCK_TIMEOUT
 
 _CHECK_S = 5.0
 _WATCH_S = 0.25
+_FAILURE_SHOWN_S = 600.0
+"""How long `tocsin doctor` shows a condition after it failed."""
 
 
 class Worker:
@@ -97,6 +102,7 @@ class Worker:
     async def _watch(self, parts: Sequence[Service]) -> None:
         """Report problems of parts, check the schema and extend the log."""
         checked_s = time.monotonic()
+        failed_s, failure = 0.0, None
         while True:
             problem = _problem_of(parts)
             beat("worker", waiting_for=str(problem or ""))
@@ -104,8 +110,12 @@ class Worker:
                 checked_s = time.monotonic()
                 with suppress(Unreachable, psycopg.Error):  # each part waits for Postgres by itself
                     await self._check_schema()
-                if problem is not None:
-                    await record_worker_problem(self._settings, problem)
+                if (newest := _condition_failure(take_failures())) is not None:
+                    failed_s, failure = checked_s, newest
+                elif checked_s - failed_s > _FAILURE_SHOWN_S:
+                    failure = None
+                if (shown := problem or failure) is not None:
+                    await record_worker_problem(self._settings, shown)
             await asyncio.sleep(_WATCH_S)
 
     async def _check_schema(self) -> None:
@@ -114,6 +124,19 @@ class Worker:
             # The clock does this as well, and may be away.
             with suppress(LOCK_TIMEOUT):
                 await extend_log(connection)
+
+
+def _condition_failure(failed: Sequence[FailedCondition]) -> TocsinError | None:
+    """The first of the conditions that failed, and the number of the others."""
+    if not failed:
+        return None
+    rule, text, error, hint = failed[0]
+    more = f"; {len(failed) - 1} more conditions fail" if len(failed) > 1 else ""
+    place = f"of '{rule}' " if rule else ""
+    return TocsinError(
+        f"the condition {text!r} {place}cannot be evaluated and decides nothing: {error}{more}",
+        remedy=hint or "try the rule with `tocsin test` and the values that arrive",
+    )
 
 
 def _problem_of(parts: Sequence[Service]) -> TocsinError | None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from cdc.publisher import Publisher
+from rules import worker as worker_module
+from rules.lanes.status import list_worker_problems
 from rules.worker import Worker
 from tests.cdc.published_records import head, live, published, smaller
 from tests.rules.actions.message_receiver import receiver
@@ -27,6 +29,7 @@ from tests.rules.lanes.lane_setup import (
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.wait import eventually
+from tocsin.cli.doctor.checks import check_worker_problems
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -269,3 +272,22 @@ async def test_lanes_that_lost_nats_are_unhealthy_before_they_give_up(
         assert (lanes.problem, lanes.restarts) == ("nats is unreachable", restarts)
         own_nats.start()
         await eventually(is_healthy, "the lanes run again")
+
+
+async def test_a_condition_that_fails_is_reported_to_the_doctor(
+    settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_CHECK_S", 0.1)
+    await put(connection, publish_action("tell", "x.y", "{}") + rule("each", "tell", 'payload.site == "ams"'))
+
+    async def is_reported() -> bool:
+        return any("payload.site" in reason for _, reason, _ in await list_worker_problems(connection))
+
+    async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(settings).run)):
+        await note(connection)
+        await eventually(is_reported, "the failure is recorded", within=30)
+        (problem,) = await list_worker_problems(connection)
+    (finding,) = check_worker_problems([problem])
+    assert finding.state == "red"
+    assert "the condition 'payload.site == \"ams\"' of 'each' cannot be evaluated" in finding.text
+    assert "has(payload.key)" in finding.remedy

@@ -28,6 +28,7 @@ from rules.language.cel.checked_ast import Tree, decode
 from rules.language.cel.cost_guard import TOO_EXPENSIVE, CostGuard, is_too_expensive
 from rules.language.cel.environment import event_environment
 from rules.language.cel.errors import ExpressionError, ExpressionInvalid, error_at
+from rules.language.cel.failures import FailedCondition, note_failure
 from rules.language.cel.hints import explain
 from rules.language.cel.json_numbers import number_errors
 from rules.language.cel.literals import literal_problem
@@ -100,8 +101,9 @@ class Condition:
         self.error_count += 1
         CONDITION_FAILURES.add(1, "too_expensive" if error.startswith(TOO_EXPENSIVE) else "error")
         self.last_error = error
+        hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
+        note_failure(FailedCondition(self.rule, self.text, error, hint))
         if self.error_count == 1:
-            hint = next((hint for part, hint in _RUN_TIME_HINTS.items() if part in error), "")
             _log.warning("condition failed", rule=self.rule, when=self.text, error=error, hint=hint)
 
     def __repr__(self) -> str:

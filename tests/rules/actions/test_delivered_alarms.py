@@ -19,6 +19,7 @@ from rules.actions.commit import commit_outcome
 from rules.actions.performer import perform_step
 from schemas.wire.step import StepRow
 from tests.cdc.published_records import smaller
+from tests.rules.actions.delivered_states import told
 from tests.rules.delivery.receivers import Receiver, receiver, reset_connection, respond
 from tests.rules.instance import Instance
 from tests.sql import all_rows
@@ -91,16 +92,6 @@ class World:
             self.dice.choice(self.servers).behaviour = behaviour
         elif act == "pass":
             await self.instance.pass_time(self.dice.choice(("5s", "40s", "6m", "31m")))
-
-
-def told(server: Receiver) -> dict[str, list[str]]:
-    """The states of each alarm, in the order in which the receiver accepted them."""
-    states: dict[str, list[str]] = {}
-    for body in server.accepted:
-        for alarm in body.get("alarms", [body]):
-            state = "resolved" if alarm["type"] == "alarm-resolved" else "open"
-            states.setdefault(alarm["alarm_id"], []).append(state)
-    return states
 
 
 @pytest.fixture

@@ -1,0 +1,125 @@
+"""I8 with the services themselves: a clock, a publisher and two workers, one of which is stopped and
+started, while series open and resolve alarms and receivers fail, stall and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from cdc.publisher import Publisher
+from clock.service import Clock
+from rules.worker import Worker
+from tests.cdc.published_records import smaller
+from tests.rules.actions.delivered_states import told
+from tests.rules.apply.apply_setup import put
+from tests.rules.delivery.receivers import Receiver, receiver, reset_connection, respond, stall
+from tests.sql import all_rows
+from tests.wait import eventually
+from tocsin.client.producer import Producer
+from tocsin.core.db import Connection
+from tocsin.core.service import Service, running
+from tocsin.core.settings import Settings
+
+_OWNERS = [f"p{number}" for number in range(6)]
+_FAULTS = (respond(503), respond(404), reset_connection, stall)
+_ROUNDS = 40
+_SEED = 7 if os.environ.get("CI") else random.randrange(10**9)
+
+
+def _rules(*servers: Receiver) -> str:
+    alone, grouped = (
+        f'---\nchannel: {{name: {name}, webhook: {{url: "http://127.0.0.1:{server.port}/x", timeout: 1s}},'
+        " retry: {initial_interval: 100ms, max_interval: 300ms}}\n"
+        for name, server in zip(("alone", "grouped"), servers, strict=True)
+    )
+    return (
+        "event_rule: {name: hot, datapoint: t, above: {warning: 5, critical: 8}, notify: [alone]}\n---\n"
+        "action_rule: {name: page, on: alarm, notify: [grouped], group_by: [rule], group_wait: 300ms,"
+        " group_interval: 200ms}\n" + alone + grouped
+    )
+
+
+async def _send(producer: Producer, connection: Connection, values: dict[str, float]) -> None:
+    """Send a value of each of these owners, and wait until a worker has processed them."""
+    before = await _count(connection)
+    for owner, value in values.items():
+        await producer.send(owner, "t", value)
+    await producer.flush()
+
+    async def are_stored() -> bool:
+        return await _count(connection) == before + len(values)
+
+    await eventually(are_stored, "the datapoints are stored", within=60)
+
+
+async def _count(connection: Connection) -> int:
+    (row,) = await all_rows(connection, "select count(*) as n from tocsin.datapoint")
+    return int(row["n"])
+
+
+def _differences(servers: list[Receiver], alarms: list[dict[str, object]]) -> list[str]:
+    """The open alarms that a receiver does not know, and the last messages that are not true."""
+    state_of = {str(row["id"]): row["state"] for row in alarms}
+    found = []
+    for number, server in enumerate(servers):
+        states = told(server)
+        found += [
+            f"receiver {number}: {id} is {state}, it was told {states.get(id)}"
+            for id, state in state_of.items()
+            if (state == "open" or id in states) and states.get(id, [None])[-1] != state
+        ]
+    return found
+
+
+@pytest.mark.timeout(180)
+async def test_services_deliver_every_open_alarm_in_order_although_workers_and_receivers_fail(
+    settings: Settings, connection: Connection
+) -> None:
+    dice = random.Random(_SEED)
+    allowed = smaller(settings, egress_allow="127.0.0.1")
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(receiver()) for _ in range(2)]
+        await put(connection, _rules(*servers))
+        await stack.enter_async_context(
+            running(
+                Service("clock", Clock(allowed).run),
+                Service("cdc", Publisher(allowed).run),
+                Service("worker", Worker(allowed).run),
+            )
+        )
+        producer = await stack.enter_async_context(Producer(allowed))
+        mortal = asyncio.create_task(Worker(allowed).run())
+        for _ in range(_ROUNDS):
+            owners = [owner for owner in _OWNERS if dice.random() < 0.4]
+            await _send(producer, connection, {owner: dice.choice([1.0, 1.0, 6.0, 9.0]) for owner in owners})
+            dice.choice(servers).behaviour = dice.choice((respond(), respond(), *_FAULTS))
+            if dice.random() < 0.15:
+                mortal.cancel()
+                await asyncio.wait([mortal])
+                mortal = asyncio.create_task(Worker(allowed).run())
+        for server in servers:
+            server.behaviour = respond()
+        last = {owner: 9.0 if owner in _OWNERS[:3] else 1.0 for owner in _OWNERS}
+        await _send(producer, connection, last)
+        await eventually(_is_settled(connection, servers), "both receivers know all alarms", within=90)
+        mortal.cancel()
+        await asyncio.wait([mortal])
+    alarms = await all_rows(connection, "select id, owner, state from tocsin.alarm")
+    assert {row["owner"] for row in alarms if row["state"] == "open"} == set(_OWNERS[:3])
+    for server in servers:
+        for id, in_order in told(server).items():
+            assert in_order == sorted(in_order), f"an older state of {id} came late (seed {_SEED})"
+
+
+def _is_settled(connection: Connection, servers: list[Receiver]) -> Callable[[], Awaitable[bool]]:
+    async def is_settled() -> bool:
+        alarms = await all_rows(connection, "select id, owner, state from tocsin.alarm")
+        is_evaluated = {row["owner"] for row in alarms if row["state"] == "open"} == set(_OWNERS[:3])
+        return is_evaluated and not _differences(servers, alarms)
+
+    return is_settled
