@@ -559,7 +559,7 @@ comment on table tocsin.ingest_event is 'Keys of the events that producers sent 
 comment on column tocsin.ingest_event.digest is 'SHA-256 of type, owner, severity and payload. Null: appended before there were digests.';
 
 create table tocsin.instance_key (
-    key bytea not null,
+    key bytea not null default ((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) || uuid_send(gen_random_uuid())),
     only_row boolean not null default true,
     constraint instance_key_only_row_check CHECK (only_row),
     constraint instance_key_pkey PRIMARY KEY (only_row)
@@ -2780,6 +2780,6 @@ insert into public.tocsin_migration (number, name, checksum) values (19, '0019_l
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
-insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '3ad69d2717626b9c08b2fcc34d1664cbcde7cd0da29aee7e02ed3ddf2487d78e');
+insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
 
 select tocsin.extend_log();

@@ -6,13 +6,12 @@ comment on column tocsin.ingest_event.digest is
     'SHA-256 of type, owner, severity and payload. Null: appended before there were digests.';
 
 create table tocsin.instance_key (
-    key bytea not null,
+    key bytea not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
     only_row boolean primary key default true check (only_row)
 );
 comment on table tocsin.instance_key is
     'Random key of the instance, which no role may read. tocsin.report_token derives tokens from it.';
-insert into tocsin.instance_key (key)
-values (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
+insert into tocsin.instance_key default values;
 
 create function tocsin.report_token(action_id uuid, step integer) returns text
 language sql stable security definer
