@@ -33,6 +33,7 @@ from rules.engine.rule import Rule
 from rules.engine.state import BLANK, FiringSeries, RuleState, Track
 from rules.engine.tracks import counted, next_expiry, track_of
 from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
+from rules.engine.windows import Window
 from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
 _NO_LABELS: dict[str, str] = {}
@@ -129,9 +130,8 @@ def _arrive_late(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleSt
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     if firing is None or firing.cause != "no_data":
         return state, ()
-    return _continue(
-        rule, state, firing, False, rule.keep_firing_for, _evaluated(rule, arrival, arrival.value)
-    )
+    evaluated = _evaluated(rule, arrival, arrival.value)
+    return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
 
 
 def _evaluate_series(
@@ -147,7 +147,7 @@ def _evaluate_series(
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
-        value = rule.window.amount(track.buckets, counted(track.value, track.resets), track.ts, arrival.at)
+        value = _amount(rule.window, track, arrival.at)
     had_no_data = firing is not None and firing.cause == "no_data"
     is_open = firing is not None and _is_open(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
@@ -166,6 +166,10 @@ def _evaluate_series(
     if is_firing and firing is not None and not firing.is_resolved and firing.clear_due_at is None:
         return _follow(rule, state, arrival, value, firing)
     return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value))
+
+
+def _amount(window: Window, track: Track, at: datetime) -> float | None:
+    return window.amount(track.buckets, counted(track.value, track.resets), track.ts, at)
 
 
 def _follow(
@@ -204,15 +208,9 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
     if not rule.covers_series(went_stale):
         return _leave(rule, state, went_stale, firing)
     value: Value | None = went_stale.value
-    track = state.tracks.get(went_stale.key)
     if rule.window is not None:
-        value = (
-            None
-            if track is None
-            else rule.window.amount(
-                track.buckets, counted(track.value, track.resets), track.ts, went_stale.at
-            )
-        )
+        track = state.tracks.get(went_stale.key)
+        value = None if track is None else _amount(rule.window, track, went_stale.at)
     evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
         is_firing = fires_when_stale(rule, went_stale, value, _is_open(state, firing))
