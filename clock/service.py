@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from clock.audit_chain import chain_audit
 from clock.held_timers import record_pipeline_state
 from clock.kept_plans import KeptPlans
 from clock.kinds import AnyTimerKind
@@ -92,6 +93,7 @@ class Clock:
             housekeeping = asyncio.create_task(self._housekeep(backstop, term))
             beside = [
                 asyncio.create_task(prune_hourly(self._settings)),
+                asyncio.create_task(chain_audit(self._settings)),
                 asyncio.create_task(follow_tz_data(self._settings, term.epoch)),
             ]
             try:

@@ -278,17 +278,37 @@ create table tocsin.audit (
     name text not null,
     old jsonb,
     new jsonb,
+    claimed text,
     constraint audit_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_at ON tocsin.audit USING btree (at, id);
 CREATE INDEX audit_subject ON tocsin.audit USING btree (kind, name, id);
 comment on table tocsin.audit is 'Changes that operators and services made, one row each, in the transaction of the change. Read with `tocsin audit`.';
-comment on column tocsin.audit.who is 'Operator or database role that made the change.';
+comment on column tocsin.audit.at is 'When the change was made, by the clock of the database.';
+comment on column tocsin.audit.who is 'Principal: the role of the session, or what a trusted session named.';
 comment on column tocsin.audit.via is 'Interface that was used, such as cli, up or sql.';
 comment on column tocsin.audit.verb is 'Kind of change, such as add, cancel or acknowledge.';
 comment on column tocsin.audit.kind is 'Kind of object that changed, such as schedule or alarm.';
 comment on column tocsin.audit.old is 'Object before the change; null if there was none.';
 comment on column tocsin.audit.new is 'Object after the change; null if it is gone.';
+comment on column tocsin.audit.claimed is 'Name that the caller gave, if it differs from who.';
+
+create table tocsin.audit_seal (
+    "position" bigint not null,
+    audit_id bigint not null,
+    digest bytea not null,
+    previous bytea not null,
+    hash bytea not null,
+    sealed_at timestamp with time zone not null,
+    pruned_at timestamp with time zone,
+    constraint audit_seal_audit_id_key UNIQUE (audit_id),
+    constraint audit_seal_pkey PRIMARY KEY ("position")
+);
+CREATE INDEX audit_seal_pruned ON tocsin.audit_seal USING btree ("position") WHERE (pruned_at IS NULL);
+comment on table tocsin.audit_seal is 'Hash chain over tocsin.audit. Written by tocsin.seal_audit, which the clock calls, and checked by `tocsin audit verify`.';
+comment on column tocsin.audit_seal.digest is 'SHA-256 of the row of the audit.';
+comment on column tocsin.audit_seal.hash is 'SHA-256 of the hash before and the digest.';
+comment on column tocsin.audit_seal.pruned_at is 'When retention removed the row of the audit.';
 
 create table tocsin.calc_position (
     only_row boolean not null default true,
@@ -530,11 +550,22 @@ create table tocsin.ingest_event (
     key text not null,
     event_id uuid not null,
     at timestamp with time zone not null,
+    digest bytea,
     constraint ingest_event_key_check CHECK (((length(key) >= 1) AND (length(key) <= 256))),
     constraint ingest_event_pkey PRIMARY KEY (key)
 );
 CREATE INDEX ingest_event_at ON tocsin.ingest_event USING btree (at, key);
 comment on table tocsin.ingest_event is 'Keys of the events that producers sent and a worker appended: the same key again is the same event and is ignored.';
+comment on column tocsin.ingest_event.digest is 'SHA-256 of type, owner, severity and payload. Null: appended before there were digests.';
+
+create table tocsin.instance_key (
+    key bytea not null default ((uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) || uuid_send(gen_random_uuid())),
+    only_row boolean not null default true,
+    constraint instance_key_only_row_check CHECK (only_row),
+    constraint instance_key_pkey PRIMARY KEY (only_row)
+);
+comment on table tocsin.instance_key is 'Random key of the instance, which no role may read. tocsin.report_token derives tokens from it.';
+insert into tocsin.instance_key default values;
 
 create table tocsin.lane_partition (
     lane text not null,
@@ -577,6 +608,9 @@ comment on column tocsin.lane_worker.seen_until is 'The worker counts as alive u
 comment on column tocsin.lane_worker.since is 'Start of the worker.';
 comment on column tocsin.lane_worker.problem is 'Why the worker cannot work; it then takes no partition. Shown by `tocsin doctor`.';
 comment on column tocsin.lane_worker.remedy is 'What an operator can do about the problem.';
+
+create table tocsin.lock_audit ();
+comment on table tocsin.lock_audit is 'Lock for chaining the audit, without rows. See tocsin.seal_audit().';
 
 create table tocsin.lock_calculation ();
 comment on table tocsin.lock_calculation is 'Lock for calculating windows, without rows. See tocsin.try_lock_calculation().';
@@ -696,6 +730,19 @@ create table tocsin.member_series (
     constraint member_series_pkey PRIMARY KEY (owner, key)
 ) with (fillfactor=70);
 comment on table tocsin.member_series is 'Series of the owners of members, as of the observations that health was computed from. Written by an apply, and by the worker that computes health.';
+
+create table tocsin.owner_grant (
+    grantee text not null,
+    pattern text not null,
+    granted_by text not null default SESSION_USER,
+    granted_at timestamp with time zone not null default tocsin.instant(),
+    constraint owner_grant_grantee_check CHECK (((length(grantee) >= 1) AND (length(grantee) <= 128))),
+    constraint owner_grant_pattern_check CHECK (((length(pattern) <= 129) AND (POSITION(('*'::text) IN ("left"(pattern, '-1'::integer))) = 0))),
+    constraint owner_grant_pkey PRIMARY KEY (grantee, pattern)
+);
+comment on table tocsin.owner_grant is 'Owners that a role may use: services in tocsin.schedule_once and the like, readers in the rows that they see. Written with `tocsin roles grant`.';
+comment on column tocsin.owner_grant.grantee is 'A role, which its members share, or a principal of the API.';
+comment on column tocsin.owner_grant.pattern is 'An owner, or the beginning of owners followed by *.';
 
 create table tocsin.pipeline_report (
     only_row boolean not null default true,
@@ -1160,6 +1207,18 @@ $function$;
 comment on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,bigint) is 'Arms a timer in the transaction of the caller. (kind, ref, key) is its identity: arming again moves it. An instant in the past is due at once; nominal_at keeps it. Returns true if the timer is new. Ticks are armed by their schedule only.';
 revoke all on function tocsin.arm(text,text,text,timestamp with time zone,jsonb,bigint) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.audit_digest(a tocsin.audit)
+ RETURNS bytea
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select sha256(convert_to(jsonb_build_array(
+        a.id, extract(epoch from a.at), a.who, a.claimed, a.via, a.verb, a.kind, a.owner, a.name, a.old, a.new)::text,
+        'UTF8'))
+$function$;
+comment on function tocsin.audit_digest(tocsin.audit) is 'Digest of a row of the audit. tocsin/core/sql/list_seals.sql computes the same without this function.';
+revoke all on function tocsin.audit_digest(tocsin.audit) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1225,8 +1284,9 @@ revoke all on function tocsin.check_generation(tocsin.schedule,bigint) from publ
 CREATE OR REPLACE FUNCTION tocsin.check_schedule(name text, payload jsonb, action text, retry jsonb)
  RETURNS void
  LANGUAGE plpgsql
- STABLE
+ STABLE SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 begin
     if not tocsin.is_readable(check_schedule.payload) then
@@ -1309,6 +1369,43 @@ end
 $function$;
 comment on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) is 'The deadline of a series, extended by the arrival gaps of its partition. rules/alarms/staleness.py defines it.';
 revoke all on function tocsin.deadline_after_gaps(integer,timestamp with time zone,bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.drop_partition(partition_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+ SET lock_timeout TO '100ms'
+AS $function$
+declare
+    parent text;
+    start text := substring(partition_name from '_([0-9]+)$');
+    is_old boolean;
+begin
+    select p.relname into parent
+    from pg_class c
+    join pg_inherits i on i.inhrelid = c.oid
+    join pg_class p on p.oid = i.inhparent
+    where c.relnamespace = 'tocsin'::regnamespace and c.relname = partition_name;
+    if parent is null then
+        return false;
+    end if;
+    if parent = 'datapoint' then
+        is_old := to_date(start, 'YYYYMMDD') < (tocsin.instant() - interval '1 day')::date;
+    else
+        select start::bigint + h.partition_size <= h.horizon into is_old from tocsin.log_head h;
+    end if;
+    if not is_old then
+        raise exception 'partition % has records that are kept: raise the horizon first', partition_name
+            using errcode = 'TS005';
+    end if;
+    execute format('alter table tocsin.%I detach partition tocsin.%I', parent, partition_name);
+    execute format('drop table tocsin.%I', partition_name);
+    return true;
+end
+$function$;
+comment on function tocsin.drop_partition(text) is 'Drops a partition of the log below the horizon, or of datapoints before yesterday. For a clock that does not own the schema; the owner detaches concurrently.';
+revoke all on function tocsin.drop_partition(text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.duration_text(milliseconds bigint)
  RETURNS text
@@ -1463,6 +1560,17 @@ $function$;
 comment on function tocsin.guard(text) is 'Protects one table of the log, or one of its partitions, against direct writes. Reading stays a matter of grants.';
 revoke all on function tocsin.guard(text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.is_member(role_name text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+    select exists (
+        select from pg_roles r where r.rolname = role_name and pg_has_role(session_user, r.oid, 'member'))
+$function$;
+comment on function tocsin.is_member(text) is 'Whether the session belongs to a role or one of its members; false if there is no such role.';
+revoke all on function tocsin.is_member(text) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.is_pruning()
  RETURNS boolean
  LANGUAGE sql
@@ -1486,6 +1594,18 @@ CREATE OR REPLACE FUNCTION tocsin.is_reserved_type(type text)
 RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text])));
 comment on function tocsin.is_reserved_type(text) is 'Whether only Tocsin itself writes events of a type. schemas/values/event_types.py lists the same types.';
 revoke all on function tocsin.is_reserved_type(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.is_trusted()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select current_setting('is_superuser') = 'on'
+        or tocsin.is_member('tocsin_api')
+        or (select pg_has_role(session_user, n.nspowner, 'member') from pg_namespace n where n.nspname = 'tocsin')
+$function$;
+comment on function tocsin.is_trusted() is 'Whether the session may name the principal that it acts for: the API, which has authenticated it, and the owner of the schema, who could write anything.';
+revoke all on function tocsin.is_trusted() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.lock_health()
  RETURNS void
@@ -1597,6 +1717,83 @@ end
 $function$;
 comment on function tocsin.move_records(bigint,bigint) is 'Moves all records after a seq by shift, with everything that refers to their seq. Returns how many. Called by tocsin.adopt only, under the lock of the log.';
 revoke all on function tocsin.move_records(bigint,bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.own_patterns()
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select case when tocsin.is_trusted() then array['*'] else coalesce(array_agg(g.pattern), '{}') end
+    from tocsin.owner_grant g
+    where tocsin.is_member(g.grantee)
+$function$;
+comment on function tocsin.own_patterns() is 'Patterns of the owners that the session may use.';
+revoke all on function tocsin.own_patterns() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.owner_matches(owner text, patterns text[])
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+    select exists (
+        select from unnest(patterns) as p (pattern)
+        where case when right(p.pattern, 1) = '*' then starts_with(owner, left(p.pattern, -1)) else owner = p.pattern end)
+$function$;
+comment on function tocsin.owner_matches(text,text[]) is 'Whether an owner is named by a pattern: an owner, or the beginning of one followed by *. The same as tocsin/policy/decision.py.';
+revoke all on function tocsin.owner_matches(text,text[]) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.principal(claimed text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select case when tocsin.is_trusted() then coalesce(nullif(claimed, ''), session_user) else session_user end
+$function$;
+comment on function tocsin.principal(text) is 'Who acts: the role of the session. A name that the caller claims counts only from a trusted session.';
+revoke all on function tocsin.principal(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.protect_rows(table_name text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+    execute format('alter table tocsin.%I enable row level security', table_name);
+    if not exists (select from pg_policies p
+                   where p.schemaname = 'tocsin' and p.tablename = table_name and p.policyname in ('readable', 'granted'))
+    then
+        execute format('create policy granted on tocsin.%I using (true) with check (true)', table_name);
+    end if;
+    execute format('drop policy if exists of_owner on tocsin.%I', table_name);
+    execute format('create policy of_owner on tocsin.%I as restrictive for select to tocsin_reader '
+                   'using (tocsin.owner_matches(owner, (select tocsin.own_patterns())))', table_name);
+end
+$function$;
+comment on function tocsin.protect_rows(text) is 'Lets tocsin_reader and its members see only rows whose owner is granted to them. Other roles see what they may select.';
+revoke all on function tocsin.protect_rows(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.prune_audit(ids bigint[])
+ RETURNS SETOF bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    perform tocsin.seal_audit();
+    update tocsin.audit_seal s set pruned_at = tocsin.instant() where s.audit_id = any (ids);
+    return query
+        delete from tocsin.audit a
+        where a.id = any (ids) and exists (select from tocsin.audit_seal s where s.audit_id = a.id)
+        returning a.id;
+    -- The oldest seals are needed no longer: the first that stays has the hash before it.
+    delete from tocsin.audit_seal s
+    where s.position < (
+        select coalesce(min(k.position), (select max(l.position) from tocsin.audit_seal l))
+        from tocsin.audit_seal k where k.pruned_at is null);
+end
+$function$;
+comment on function tocsin.prune_audit(bigint[]) is 'Removes rows of the audit, and notes in the chain that retention did it. Returns the ids of the rows.';
+revoke all on function tocsin.prune_audit(bigint[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.raise_epoch(expected_epoch bigint, new_holder text, pid integer, backend_start timestamp with time zone)
  RETURNS bigint
@@ -1892,10 +2089,12 @@ $function$;
 comment on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) is 'Replaces the content of a schedule and arms it, whatever its status, as a new generation. The next occurrence must lie after every occurrence that is done. Called by the functions tocsin.schedule_*.';
 revoke all on function tocsin.replace_schedule(tocsin.schedule,timestamp with time zone,bigint,text,text,text) from public;
 
-CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION tocsin.report(action_id uuid, step integer, state text, result jsonb DEFAULT '{}'::jsonb, error text DEFAULT NULL::text, attempt integer DEFAULT NULL::integer, token text DEFAULT NULL::text)
  RETURNS boolean
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     reached boolean;
@@ -1917,6 +2116,12 @@ begin
         raise exception 'action % has no step % that was reached: report the ids that came with the message',
             report.action_id, report.step using errcode = 'TS002';
     end if;
+    if report.token is null then
+        perform tocsin.require_owner((select a.owner from tocsin.action a where a.id = report.action_id));
+    elsif report.token <> tocsin.report_token(report.action_id, report.step) then
+        raise exception 'the token of the report is not that of step % of action %: use the one that came with the message',
+            report.step, report.action_id using errcode = 'TS002';
+    end if;
     if completed then
         return false;
     end if;
@@ -1930,13 +2135,46 @@ begin
     return true;
 end
 $function$;
-comment on function tocsin.report(uuid,integer,text,jsonb,text,integer) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
-revoke all on function tocsin.report(uuid,integer,text,jsonb,text,integer) from public;
+comment on function tocsin.report(uuid,integer,text,jsonb,text,integer,text) is 'Reports the outcome of a step that was dispatched to the caller, in the transaction of the caller. It arms a timer that is due at once. The caller has the token of the message, or a grant for the owner of the run. Returns false if the step is completed already. A report after the deadline is stored but does not change the outcome.';
+revoke all on function tocsin.report(uuid,integer,text,jsonb,text,integer,text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.report_token(action_id uuid, step integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select left(encode(sha256(k.key || sha256(k.key || uuid_send(report_token.action_id) || int4send(report_token.step))),
+                       'hex'), 32)
+    from tocsin.instance_key k
+$function$;
+comment on function tocsin.report_token(uuid,integer) is 'Token of the reports about a step: 128 bits of a keyed hash. The message of a dispatch carries it.';
+revoke all on function tocsin.report_token(uuid,integer) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.require_owner(owner text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+    -- Schedules of Tocsin itself have owners that begin with tocsin: and belong to no service.
+    if not tocsin.owner_matches(coalesce(require_owner.owner, ''), tocsin.own_patterns())
+        or (starts_with(require_owner.owner, 'tocsin:') and not tocsin.is_trusted())
+    then
+        raise exception 'role % has no grant for owner %: an operator can give one with `tocsin roles grant`',
+            quote_literal(session_user), quote_literal(coalesce(require_owner.owner, '')) using errcode = 'TS006';
+    end if;
+end
+$function$;
+comment on function tocsin.require_owner(text) is 'Raises TS006 unless the session may use the owner.';
+revoke all on function tocsin.require_owner(text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS boolean
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     before tocsin.schedule;
@@ -1946,6 +2184,7 @@ declare
     done_identity text;
     now timestamptz := tocsin.instant();
 begin
+    perform tocsin.require_owner(schedule_cancel.owner);
     loop
         select s.* into before from tocsin.schedule s
         where s.owner = schedule_cancel.owner and s.name = schedule_cancel.name;
@@ -1985,7 +2224,9 @@ revoke all on function tocsin.schedule_cancel(text,text,text,text,bigint) from p
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_all(owner text DEFAULT NULL::text, type text DEFAULT NULL::text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS bigint
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     one record;
@@ -1998,6 +2239,7 @@ begin
         select s.owner, s.name
         from tocsin.schedule s
         where s.status in ('active', 'paused')
+          and tocsin.owner_matches(s.owner, tocsin.own_patterns())
           and (schedule_cancel_all.owner is null or s.owner = schedule_cancel_all.owner)
           and (schedule_cancel_all.type is null or s.type = schedule_cancel_all.type)
         order by s.id
@@ -2015,7 +2257,9 @@ revoke all on function tocsin.schedule_cancel_all(text,text,text,text) from publ
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel_id(id uuid, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text)
  RETURNS boolean
  LANGUAGE sql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
     select coalesce((
         select tocsin.schedule_cancel(s.owner, s.name, schedule_cancel_id.who, schedule_cancel_id.via)
@@ -2051,11 +2295,14 @@ revoke all on function tocsin.schedule_difference(tocsin.schedule,tocsin.schedul
 CREATE OR REPLACE FUNCTION tocsin.schedule_move(owner text, name text, at timestamp with time zone, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     content tocsin.schedule;
 begin
+    perform tocsin.require_owner(schedule_move.owner);
     select s.* into content from tocsin.schedule s
     where s.owner = schedule_move.owner and s.name = schedule_move.name;
     if not found or content.status not in ('active', 'paused') or not content.recurrence ? 'at' then
@@ -2077,7 +2324,9 @@ revoke all on function tocsin.schedule_move(text,text,timestamp with time zone,t
 CREATE OR REPLACE FUNCTION tocsin.schedule_once(owner text, name text, at timestamp with time zone, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     before tocsin.schedule;
@@ -2086,6 +2335,8 @@ declare
     wanted jsonb := tocsin.recurrence_at(schedule_once.at);
     difference text;
 begin
+    perform tocsin.require_owner(schedule_once.owner);
+    schedule_once.created_by := tocsin.principal(schedule_once.created_by);
     -- Most calls need no more than this, and a burst makes thousands of them.
     if schedule_once.action is not null or schedule_once.retry is not null
         or not tocsin.is_readable(schedule_once.payload) then
@@ -2159,7 +2410,9 @@ revoke all on function tocsin.schedule_once(text,text,timestamp with time zone,j
 CREATE OR REPLACE FUNCTION tocsin.schedule_recurring(owner text, name text, every interval, payload jsonb DEFAULT '{}'::jsonb, type text DEFAULT 'schedule-fired'::text, action text DEFAULT NULL::text, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, created_by text DEFAULT CURRENT_USER, created_via text DEFAULT 'sql'::text, replace boolean DEFAULT false, if_generation bigint DEFAULT NULL::bigint, retry jsonb DEFAULT NULL::jsonb, title text DEFAULT NULL::text, description text DEFAULT NULL::text, runbook_url text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, status text, generation bigint, fire_at timestamp with time zone, deduped boolean)
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET enable_seqscan TO 'off'
+ SET search_path TO 'tocsin', 'pg_temp'
 AS $function$
 declare
     before tocsin.schedule;
@@ -2170,6 +2423,8 @@ declare
     nominal_at timestamptz;
     difference text;
 begin
+    perform tocsin.require_owner(schedule_recurring.owner);
+    schedule_recurring.created_by := tocsin.principal(schedule_recurring.created_by);
     perform tocsin.check_schedule(schedule_recurring.name, schedule_recurring.payload, schedule_recurring.action,
                                   schedule_recurring.retry);
     if milliseconds < 100 or milliseconds <> trunc(milliseconds) or milliseconds > 315360000000
@@ -2256,6 +2511,42 @@ $function$;
 comment on function tocsin.schedule_recurring(text,text,interval,jsonb,text,text,timestamp with time zone,text,text,boolean,bigint,jsonb,text,text,text) is 'Schedules a fire every interval of elapsed time, counted from starts_at or from now. Idempotent by owner and name, with replace and if_generation as in tocsin.schedule_once. Calendar times (cron, rrule) cannot be computed in SQL: the Python client, the command line and rule files have them.';
 revoke all on function tocsin.schedule_recurring(text,text,interval,jsonb,text,text,timestamp with time zone,text,text,boolean,bigint,jsonb,text,text,text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.seal_audit(most integer DEFAULT 10000)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    entry record;
+    last_position bigint;
+    last_hash bytea;
+    sealed bigint := 0;
+begin
+    lock table tocsin.lock_audit in share row exclusive mode;
+    select s.position, s.hash into last_position, last_hash
+    from tocsin.audit_seal s order by s.position desc limit 1;
+    last_position := coalesce(last_position, 0);
+    last_hash := coalesce(last_hash, '\x');
+    for entry in
+        select a.id, tocsin.audit_digest(a) as digest
+        from tocsin.audit a
+        where not exists (select from tocsin.audit_seal s where s.audit_id = a.id)
+        order by a.id
+        limit most
+    loop
+        last_position := last_position + 1;
+        insert into tocsin.audit_seal (position, audit_id, digest, previous, hash, sealed_at)
+        values (last_position, entry.id, entry.digest, last_hash, sha256(last_hash || entry.digest), tocsin.instant())
+        returning hash into last_hash;
+        sealed := sealed + 1;
+    end loop;
+    return sealed;
+end
+$function$;
+comment on function tocsin.seal_audit(integer) is 'Appends the committed rows of the audit that are not chained yet to the chain. Returns how many.';
+revoke all on function tocsin.seal_audit(integer) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.series_deadline(p tocsin.lane_partition, arrived_at timestamp with time zone, within_us bigint)
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -2278,6 +2569,22 @@ end
 $function$;
 comment on function tocsin.share_tz_version() is 'The tz version of the clock, locked against a change until the transaction of the caller ends. Called by edits of schedules that depend on a timezone; null before the first clock.';
 revoke all on function tocsin.share_tz_version() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.stamp_audit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+    claimed text := new.who;
+begin
+    new.at := tocsin.instant();
+    new.who := tocsin.principal(claimed);
+    new.claimed := nullif(claimed, new.who);
+    return new;
+end
+$function$;
+comment on function tocsin.stamp_audit() is 'Trigger function of the audit: time and principal are those of the server, whatever the caller gave.';
+revoke all on function tocsin.stamp_audit() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.take_over(expected_epoch bigint, new_holder text)
  RETURNS bigint
@@ -2372,6 +2679,21 @@ $function$;
 comment on function tocsin.try_share_log() is 'Prevents appends until the transaction ends. False if a session is about to commit one.';
 revoke all on function tocsin.try_share_log() from public;
 
+CREATE OR REPLACE FUNCTION tocsin.write_audit(who text, via text, verb text, kind text, owner text, name text, old jsonb, new jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
+    values (tocsin.instant(), write_audit.who, write_audit.via, write_audit.verb, write_audit.kind,
+            coalesce(write_audit.owner, ''), write_audit.name, write_audit.old, write_audit.new);
+end
+$function$;
+comment on function tocsin.write_audit(text,text,text,text,text,text,jsonb,jsonb) is 'Records a change, in the transaction of the change. The only way to write the audit. Its time is that of the server, and its principal that of the session; `who` is stored as a claim.';
+revoke all on function tocsin.write_audit(text,text,text,text,text,text,jsonb,jsonb) from public;
+
 create view tocsin.held_timer as
  SELECT t.kind,
     t.ref,
@@ -2401,6 +2723,15 @@ alter table tocsin.action_step enable row level security;
 create policy readable on tocsin.action_step as permissive for select to public using (true);
 CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.action_step FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
+alter table tocsin.audit enable row level security;
+create policy readable on tocsin.audit as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.audit FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
+CREATE TRIGGER stamp BEFORE INSERT ON tocsin.audit FOR EACH ROW EXECUTE FUNCTION tocsin.stamp_audit();
+
+alter table tocsin.audit_seal enable row level security;
+create policy readable on tocsin.audit_seal as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.audit_seal FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
+
 alter table tocsin.datapoint_calculated enable row level security;
 create policy readable on tocsin.datapoint_calculated as permissive for select to public using (true);
 CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
@@ -2408,6 +2739,10 @@ CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.dat
 alter table tocsin.event enable row level security;
 create policy readable on tocsin.event as permissive for select to public using (true);
 CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
+
+alter table tocsin.event_kept enable row level security;
+create policy readable on tocsin.event_kept as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event_kept FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
 alter table tocsin.log_commit enable row level security;
 create policy readable on tocsin.log_commit as permissive for select to public using (true);
@@ -2444,5 +2779,7 @@ insert into public.tocsin_migration (number, name, checksum) values (18, '0018_c
 insert into public.tocsin_migration (number, name, checksum) values (19, '0019_locks_guards_and_time', '18696f1df8e464fdd7a810a9f6fd8bbe77b25235c67b04d58544d9e7f9e57c5e');
 insert into public.tocsin_migration (number, name, checksum) values (20, '0020_priorities', '355b6f5e31c1058ca35d93b2d9eb62900c846c19a8e05bc3df940d52ed9a0955');
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
+insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
+insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
 
 select tocsin.extend_log();

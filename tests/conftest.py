@@ -23,6 +23,7 @@ import psycopg
 import pytest
 
 from migrations.movable_time import let_sessions_set_time
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.databases import clone_template, drop_database, make_template
 from tests.sessions import connection, sessions, watch
@@ -78,6 +79,7 @@ def template(servers: Servers) -> str:
         connection = await connect(settings, "template")
         await migrate(connection)
         await let_sessions_set_time(connection)
+        await create_roles(connection)
         await connection.close()
 
     asyncio.run(apply())
@@ -95,6 +97,7 @@ def settings(servers: Servers, template: str) -> Iterator[Settings]:
     clone_template(template, name)
     yield Settings(
         postgres=with_database(template, name),
+        postgres_roles=True,
         nats=servers.nats_url,
         namespace=name,
         lease_ttl_s=10.0,

@@ -4,8 +4,7 @@ It works half of the time and rests the other half, so that a backlog of million
 half of the disk's time to others.
 
 On failure: the error is logged, and pruning is tried again an hour later; the clock never stops for
-it. A role that does not own the schema cannot drop partitions: an operator then runs `tocsin prune`
-with the owner's role.
+it.
 """
 
 from __future__ import annotations

@@ -172,20 +172,39 @@ async def _drop(
             detach = finish if parent[1] else statement("clock.retention/detach")
             await connection.execute(_with_names(detach, parent=parent[0], table=table))
         await connection.execute(_with_names(statement("clock.retention/drop_table"), table=table))
+    except psycopg.errors.InsufficientPrivilege:
+        # A role that does not own the schema: the server drops it, with a short lock of the parent.
+        return await _drop_as_service(connection, table, bytes, done, on_progress)
     except _IN_USE as error:
         _note_left(done, table, f"it is in use: {_first_line(error)}")
         return False
     except psycopg.errors.ObjectNotInPrerequisiteState as error:
         _note_left(done, table, f"another one is being detached: {_first_line(error)}")
         return False
-    except psycopg.errors.InsufficientPrivilege:
-        _note_left(done, table, "only the owner of the schema can drop it: run `tocsin prune` with that role")
+    _note_dropped(done, table, bytes, on_progress)
+    return True
+
+
+async def _drop_as_service(
+    connection: Connection, table: str, bytes: int, done: Pruned, on_progress: Progress | None
+) -> bool:
+    try:
+        await connection.execute(statement("clock.retention/drop_partition"), {"table": table})
+    except _IN_USE as error:
+        _note_left(done, table, f"it is in use: {_first_line(error)}")
         return False
+    except psycopg.errors.InsufficientPrivilege:
+        _note_left(done, table, "this role may not drop it: `tocsin roles check` shows what it lacks")
+        return False
+    _note_dropped(done, table, bytes, on_progress)
+    return True
+
+
+def _note_dropped(done: Pruned, table: str, bytes: int, on_progress: Progress | None) -> None:
     done.tables.append(table)
     done.bytes += bytes
     if on_progress is not None:
         on_progress(table, 0)
-    return True
 
 
 async def _remove_rows(

@@ -4,7 +4,7 @@ them in Postgres.
 Guarantee: a report is acknowledged only after it is committed to Postgres, through the function
 `tocsin.report`, which services can also call in their own transactions. An unacknowledged report is
 delivered again. A report that is delivered twice takes effect once. A report that can never take
-effect (unreadable, or no such step) becomes a dead letter with the reason.
+effect (unreadable, no such step, or without the token of the message) becomes a dead letter with the reason.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ class ReportConsumer:
             ) from cause
 
 
-def _step_of(subject: str) -> tuple[UUID, int]:
-    """The run and the step that a subject names. `ValueError` if it names none."""
-    *_, action_id, step = subject.split(".")
+def _step_of(subject: str) -> tuple[UUID, int, str]:
+    """The run, the step and the token in a subject. `ValueError` if it names no step."""
+    *_, action_id, step, token = subject.split(".")
     if not _STEP.fullmatch(step) or int(step) > MAX_STEP or str(UUID(action_id)) != action_id:
         raise ValueError("not the subject of a report")
-    return UUID(action_id), int(step)
+    return UUID(action_id), int(step), token
 
 
 async def take_report(connection: Connection, subject: str, body: bytes) -> bool:
@@ -122,11 +122,11 @@ async def take_report(connection: Connection, subject: str, body: bytes) -> bool
     take effect.
     """
     try:
-        action_id, step = _step_of(subject)
+        action_id, step, token = _step_of(subject)
         report = Report.model_validate_json(body)
         check_json_shape(report.result, "result")
         check_json_shape(report.error, "error")
-        values = {"action_id": action_id, "step": step, **report.model_dump()}
+        values = {"action_id": action_id, "step": step, "token": token, **report.model_dump()}
     except ValidationError as error:
         raise InvalidInput(error_text(error)) from None
     except ValueError:

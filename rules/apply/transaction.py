@@ -167,8 +167,7 @@ async def _audit(connection: Connection, changes: Sequence[DocumentChange], acto
         await connection.execute(
             statement("rules.apply/insert_audit"),
             {
-                "at": actor.now,
-                "who": actor.who,
+                "who": actor.claimed or actor.who,
                 "via": actor.via,
                 "verbs": column(_VERBS[change.outcome] for change in audited),
                 "kinds": column(change.kind for change in audited),

@@ -104,7 +104,7 @@ def _expire(rule: Rule, owner: str, state: RuleState, key: str, at: datetime) ->
     track = track._replace(buckets=buckets)
     state = state.tracking(key, track, rule.fingerprint, state.expire_at)
     last = Arrival(at, 0, owner, key, track.value, track.ts, track.labels)
-    return _evaluate_series(rule, state, last, None, track)
+    return _evaluate_series(rule, state, last, None, track, is_expiry=True)
 
 
 def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
@@ -135,9 +135,15 @@ def _arrive_late(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleSt
 
 
 def _evaluate_series(
-    rule: Rule, state: RuleState, arrival: Arrival, before: Track | None, track: Track | None
+    rule: Rule,
+    state: RuleState,
+    arrival: Arrival,
+    before: Track | None,
+    track: Track | None,
+    *,
+    is_expiry: bool = False,
 ) -> tuple[RuleState, Effects]:
-    """Evaluate the conditions for a datapoint, or for the one that came last."""
+    """Evaluate the conditions for a datapoint, or, when a window expires, for the one that came last."""
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
@@ -152,7 +158,8 @@ def _evaluate_series(
     if is_firing is None and had_no_data:
         # Undecided, but the series has data again.
         is_firing = False
-    if not is_firing and firing is None:
+    if not is_firing and (firing is None or (is_expiry and had_no_data)):
+        # Values that leave a window are no data.
         return state, ()
     if is_firing and (firing is None or had_no_data):
         return _begin(rule, state, arrival, value, rule.sustain, firing)

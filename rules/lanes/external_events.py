@@ -1,7 +1,8 @@
 """Ingests external events: appends each event of a producer to the record log, once.
 
 Guarantee: one key is one event, however often it is sent or delivered, to however many workers: the
-row of the key decides, in the transaction that appends. A batch is acknowledged after its commit;
+row of the key decides, in the transaction that appends. Another event under a known key becomes a dead
+letter, so that a producer cannot make the event of another one disappear. A batch is acknowledged after its commit;
 if a worker dies in between, the event is still appended once. A rejected event becomes a dead
 letter with the reason, and never blocks a batch.
 
@@ -15,10 +16,12 @@ appended. The record log gives them one.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from uuid import UUID
 
 import psycopg
@@ -126,9 +129,14 @@ class EventIngester:
                     raise
                 await self._reject(bus, message, f"it cannot be read: {error!r}")
         failures: list[tuple[_ReadEvent, Exception]] = []
-        appended = await self._append(connection, events, failures)
+        others: list[_ReadEvent] = []
+        appended = await self._append(connection, events, failures, others)
         EVENTS.add(appended, "appended")
-        EVENTS.add(len(events) - len(failures) - appended, "known")
+        EVENTS.add(len(events) - len(failures) - len(others) - appended, "known")
+        for message, event in others:
+            await self._reject(
+                bus, message, f"the id {event.id!r} is that of another event; use one id for one event"
+            )
         if self._have_common_cause(failures, appended):
             return [message for (message, _), _ in failures]
         for (message, _), failure in failures:
@@ -140,15 +148,21 @@ class EventIngester:
         connection: Connection,
         events: Sequence[_ReadEvent],
         failures: list[tuple[_ReadEvent, Exception]],
+        others: list[_ReadEvent],
     ) -> int:
-        """Append all events but those that fail alone; returns the number of new ones."""
+        """Append all events but those that fail alone; returns the number of new ones.
+
+        `others` receives the events whose key is that of another event.
+        """
         if not events:
             return 0
         try:
             new = [_new_event(message, event) for message, event in events]
             keys = [event.id for _, event in events]
             lineages = {event.event_id: _lineage(message) for message, event in events}
-            return await retrying(lambda: append_external(connection, keys, new, lineages))
+            appended, others_at = await retrying(lambda: append_external(connection, keys, new, lineages))
+            others.extend(events[position] for position in others_at)
+            return appended
         except Exception as error:
             if not is_message_fault(error):
                 raise
@@ -156,8 +170,8 @@ class EventIngester:
                 failures.append((events[0], error))
                 return 0
             half = len(events) // 2
-            first = await self._append(connection, events[:half], failures)
-            return first + await self._append(connection, events[half:], failures)
+            first = await self._append(connection, events[:half], failures, others)
+            return first + await self._append(connection, events[half:], failures, others)
 
     def _have_common_cause(self, failures: Sequence[tuple[_ReadEvent, Exception]], appended: int) -> bool:
         if appended:
@@ -192,13 +206,14 @@ async def append_external(
     keys: Sequence[str],
     events: Sequence[NewEvent],
     lineages: Mapping[UUID, Sequence[str]] | None = None,
-) -> int:
-    """Append the events whose keys are new; returns their number.
+) -> tuple[int, list[int]]:
+    """Append the events whose keys are new; returns their number, and which are another event under a key.
 
     `lineages`: the rules that led to each event.
     """
+    digests = [_digest(event) for event in events]
     async with connection.transaction():
-        columns = {"keys": list(keys), "event_ids": [event.id for event in events]}
+        columns = {"keys": list(keys), "event_ids": [event.id for event in events], "digests": digests}
         rows = await fetch_all(connection, "rules.lanes/insert_ingest_events", columns)
         new = {event_id for (event_id,) in rows}
         first = {event.id: event for event in reversed(events)}
@@ -207,7 +222,22 @@ async def append_external(
             by_id = {event.id: (lineages or {}).get(event.id, ()) for event in ingested}
             await insert_lineages(connection, {id: lineage for id, lineage in by_id.items() if lineage})
             await append_events(connection, ingested)
-    return len(ingested)
+        if len(ingested) == len(events):
+            return len(ingested), []
+        known = dict(await fetch_all(connection, "rules.lanes/list_ingest_digests", {"keys": list(keys)}))
+    # A key without a digest is older than digests: every event under it counts as the same.
+    others = [
+        position
+        for position, (key, digest) in enumerate(zip(keys, digests, strict=True))
+        if known.get(key) is not None and bytes(known[key]) != digest
+    ]
+    return len(ingested), others
+
+
+def _digest(event: NewEvent) -> bytes:
+    """Identifies the content. Instants and correlation are left out: a producer that tries again may set new ones."""
+    content = [event.type, event.owner, event.severity, event.payload]
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).digest()
 
 
 def _new_event(message: Msg, event: IngestEvent) -> NewEvent:

@@ -1,4 +1,4 @@
-"""A report: the result of a dispatched message, on `report.<action id>.<step>`."""
+"""A report: the result of a dispatched message, on `report.<action id>.<step>.<token>`."""
 
 from __future__ import annotations
 

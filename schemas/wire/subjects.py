@@ -63,9 +63,9 @@ def calculated_subject(prefix: str, kind: str, owner: str, key: str) -> str:
     return f"{prefix}.{level}.{token(owner)}.{series_tokens(key)}"
 
 
-def report_subject(prefix: str, action_id: UUID, step: int) -> str:
+def report_subject(prefix: str, action_id: UUID, step: int, token: str) -> str:
     """The subject of reports about a dispatched message."""
-    return f"{prefix}.report.{action_id}.{step}"
+    return f"{prefix}.report.{action_id}.{step}.{token}"
 
 
 def tombstone_subject(prefix: str, kind: str) -> str:

@@ -63,7 +63,7 @@ async def test_partitions_dropped_before_they_were_published_are_recorded_and_sk
     (gap_event,) = [body for body in found if body["type"] == "log-gap-recorded"]
     assert (gap_event["origin"], gap_event["data"]["from"], gap_event["data"]["until"]) == ("derived", 6, 19)
     (actor,) = await all_rows(connection, "select who, verb, kind, name from tocsin.audit")
-    assert actor == {"who": "cdc", "verb": "record-gap", "kind": "log", "name": settings.stream}
+    assert actor == {"who": "tocsin_cdc", "verb": "record-gap", "kind": "log", "name": settings.stream}
 
 
 async def test_two_publishers_record_what_was_dropped_once(

@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from cdc.adopt import adopt, find_loss
 from cdc.log_reader import LogReader
@@ -24,7 +23,6 @@ from tests.cdc.published_records import (
     forget_after,
     publish_all,
     published,
-    smaller,
     with_long_timeouts,
 )
 from tests.clock.retention.old_log import fill, mark_read_up_to, set_now_to_end
@@ -96,14 +94,6 @@ def stranger_role(template: str) -> None:
         server.execute("create role stranger login")
 
 
-async def drop_roles(settings: Settings) -> None:
-    """Drop the roles, because they belong to the server and not to the database."""
-    superuser = await as_role(settings, "postgres")
-    await superuser.execute("drop owned by tocsin_service, tocsin_reader")
-    await superuser.execute("drop role tocsin_service, tocsin_reader")
-    await superuser.close()
-
-
 async def copy_a_commit(connection: Connection) -> None:
     async with connection.cursor() as cursor, cursor.copy("copy tocsin.log_commit from stdin") as copy:
         await copy.write(b"3\t3\t2026-03-02Z\t\\N\n")
@@ -173,62 +163,66 @@ async def test_the_owner_of_the_schema_writes_the_log_by_append_alone(owned: Set
     await schema_owner.close()
 
 
-async def test_services_run_and_losses_are_adopted_as_the_role_that_the_docs_give_them(
+async def test_services_run_and_losses_are_adopted_as_the_roles_that_the_docs_give_them(
     owned: Settings,
 ) -> None:
     schema_owner = await connect(with_long_timeouts(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
-    as_service = smaller(owned, postgres=make_conninfo(owned.postgres, user="tocsin_service"))
-    service = await as_role(owned, "tocsin_service")
+    await schema_owner.close()
+    author, operator = await as_role(owned, "tocsin_author"), await as_role(owned, "tocsin_operator")
     try:
-        await put(service, action("tell"))
-        actor = Actor("ann", "test", await database_now(service))
-        await put_schedule(service, ScheduleSpec("beat", {"every": "1s"}, action="tell"), actor)
+        await put(author, action("tell"))
+        actor = Actor("ann", "test", await database_now(author))
+        await put_schedule(author, ScheduleSpec("beat", {"every": "1s"}, action="tell"), actor)
         async with running(
-            Service("clock", Clock(as_service).run),
-            Service("cdc", Publisher(as_service).run),
-            Service("worker", Worker(as_service).run),
+            Service("clock", Clock(owned).run),
+            Service("cdc", Publisher(owned).run),
+            Service("worker", Worker(owned).run),
         ):
 
             async def has_acted() -> bool:
-                return bool(await all_rows(service, "select 1 from tocsin.action where state = 'completed'"))
+                return bool(await all_rows(operator, "select 1 from tocsin.action where state = 'completed'"))
 
             await eventually(has_acted, "a fire has led to an action", within=60)
-            await send("plant", "a", 1, settings=as_service)
+            roles = await all_rows(
+                operator,
+                "select distinct usename, split_part(application_name, ' ', 2) as service"
+                " from pg_stat_activity where datname = current_database() and application_name"
+                " ~ '^tocsin (clock|cdc|worker)( |$)'",
+            )
+            assert {(row["usename"], row["service"]) for row in roles} == {
+                ("tocsin_clock", "clock"),
+                ("tocsin_cdc", "cdc"),
+                ("tocsin_worker", "worker"),
+            }
+            await send("plant", "a", 1, settings=owned)
 
             async def is_stored() -> bool:
-                return bool(await all_rows(service, "select 1 from tocsin.datapoint"))
+                return bool(await all_rows(operator, "select 1 from tocsin.datapoint"))
 
             await eventually(is_stored, "a datapoint is stored", within=60)
-        await publish_all(as_service)
-        await published(as_service, service)
-        await append(service, 4)
-        await publish_all(as_service)
+        await publish_all(owned)
+        await published(owned, operator)
+        await append(operator, 4)
+        await publish_all(owned)
         superuser = await as_role(owned, "postgres")
         await forget_after(superuser, 3)
         await superuser.close()
-        bus = await connect_bus(as_service, "test")
-        loss = await find_loss(bus.jetstream(), as_service, LogReader(service))
+        bus = await connect_bus(owned, "test")
+        loss = await find_loss(bus.jetstream(), owned, LogReader(operator))
         await bus.close()
         assert loss is not None
         assert loss.first == 4
-        await adopt(LogReader(service), as_service, loss, Actor("ann", "test", T0))
-        await publish_all(as_service)
-        # Partitions that services create as time passes.
-        await service.execute(
-            "select tocsin.extend_log(5), tocsin.extend_datapoints('2026-01-01', '2026-01-02')"
-        )
+        await adopt(LogReader(operator), owned, loss, Actor("ann", "test", T0))
+        await publish_all(owned)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            await service.execute("delete from tocsin.event")
+            await operator.execute("delete from tocsin.event")
     finally:
-        await service.close()
-        await schema_owner.close()
-        await drop_roles(owned)
+        await author.close()
+        await operator.close()
 
 
-async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports_what_it_may_not_drop(
-    owned: Settings,
-) -> None:
+async def test_the_clock_drops_old_partitions_of_a_schema_that_it_does_not_own(owned: Settings) -> None:
     superuser = await as_role(owned, "postgres")
     await small_partitions(superuser, 10)
     await fill(superuser, 25)
@@ -238,17 +232,20 @@ async def test_retention_under_a_role_that_owns_nothing_removes_rows_and_reports
     schema_owner = await connect(with_long_timeouts(owned), "owner")
     await schema_owner.execute(ROLES.read_bytes())
     await let_sessions_set_time(schema_owner)
-    service = await as_role(owned, "tocsin_service")
+    await schema_owner.close()
+    clock = await as_role(owned, "tocsin_clock")
     try:
-        for session in (schema_owner, service):
-            await set_now_to_end(session)
-        done = await prune(service, owned)
-        assert (done.tables, done.rows) == ([], {"action_limit": 1})
-        assert {table.why for table in done.left} == {
-            "only the owner of the schema can drop it: run `tocsin prune` with that role"
-        }
-        assert len((await prune(schema_owner, owned)).tables) == 6
+        await set_now_to_end(clock)
+        done = await prune(clock, owned)
+        assert (len(done.tables), done.rows, done.left) == (6, {"action_limit": 1}, [])
+        newest = await all_rows(
+            clock,
+            "select max(inhrelid::regclass::text) as name from pg_inherits"
+            " where inhparent = 'tocsin.event'::regclass",
+        )
+        with pytest.raises(psycopg.DatabaseError, match="has records that are kept"):
+            await clock.execute(
+                "select tocsin.drop_partition(%s)", (newest[0]["name"].removeprefix("tocsin."),)
+            )
     finally:
-        await service.close()
-        await schema_owner.close()
-        await drop_roles(owned)
+        await clock.close()

@@ -12,6 +12,7 @@ import pytest
 
 from cdc.errors import LogHole, StreamAhead, StreamDiffers
 from cdc.publisher import Publisher
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.cdc.published_records import (
     Live,
@@ -131,6 +132,7 @@ async def test_postgres_crashed_and_started_again_is_an_ordinary_interruption(
         there = smaller(settings, postgres=postgres.url)
         connection = await connect(with_long_timeouts(there), "test")
         await migrate(connection)
+        await create_roles(connection)
         async with running(Service("cdc", Publisher(there).run)):
             await append(connection, 20)
             await published(there, connection)

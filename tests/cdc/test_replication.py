@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from cdc.publisher import Publisher
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.cdc.published_records import append, last_sequence, live, published, smaller, with_long_timeouts
 from tests.sql import all_rows
@@ -44,6 +45,7 @@ async def replicated(
     there = smaller(settings, postgres=primary.url)
     connection = await connect(with_long_timeouts(there), "test")
     await migrate(connection)
+    await create_roles(connection)
     yield there, connection
     await connection.close()
 

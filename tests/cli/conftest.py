@@ -50,6 +50,7 @@ class CommandLine:
 def environment_of(settings: Settings) -> dict[str, str | None]:
     return {
         "TOCSIN_POSTGRES": settings.postgres,
+        "TOCSIN_POSTGRES_ROLES": str(settings.postgres_roles),
         "TOCSIN_NATS": settings.nats,
         "TOCSIN_NAMESPACE": settings.namespace,
         "TOCSIN_LEASE_TTL_S": str(settings.lease_ttl_s),

@@ -95,7 +95,7 @@ def datapoints_are_series(tocsin: CommandLine) -> None:
 def an_event_is_in_the_log_once(tocsin: CommandLine) -> None:
     words = ("emit", "order-shipped", "--owner", "plant 7", "--payload", '{"n": 1}', "--key", "order-17")
     first = tocsin(*words, "--severity", "high", "--json").json
-    assert tocsin(*words).out == f"sent event order-shipped, ID {first['id']}\n"
+    assert tocsin(*words, "--severity", "high").out == f"sent event order-shipped, ID {first['id']}\n"
     eventually_sync(lambda: len(tocsin("events", "--json").json) == 1, "the event is in the log", within=30)
     (event,) = tocsin("events", "--json").json
     assert (event["id"], event["origin"], event["owner"]) == (first["id"], "external", "plant 7")

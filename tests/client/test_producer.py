@@ -211,4 +211,15 @@ async def test_one_call_sends_one_datapoint_or_event(settings: Settings) -> None
     id = await emit("order-shipped", key="k", settings=settings)
     assert await emit("order-shipped", key="k", settings=settings) == id
     assert len(await datapoints(settings)) == 1
-    assert len(await stored(settings, settings.ingest_stream)) == 1, "the server saw the same message id"
+    sent = [body["id"] for _, body in await stored(settings, settings.ingest_stream)]
+    assert sent == ["k", "k"], "a worker appends one of them"
+
+
+async def test_a_stranger_cannot_take_the_message_id_of_an_event(settings: Settings) -> None:
+    """JetStream drops a message whose `Nats-Msg-Id` it has seen, whatever its content."""
+    async with jetstream(settings) as js, Producer(settings) as producer:
+        await ensure(js, ingest_stream_config(settings))
+        subject = f"{settings.subjects}.ingest.event"
+        await js.publish(subject, b"{}", headers={"Nats-Msg-Id": "order-17/paid"})
+        await producer.emit("order-paid", owner="shop", key="order-17/paid")
+        assert (await js.stream_info(settings.ingest_stream)).state.messages == 2

@@ -18,6 +18,7 @@ from clock.lease import hold_lease
 from clock.registry import KINDS
 from clock.service import Clock
 from clock.ticks import ScheduleTicks
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.cancellation import swallow_one_cancellation
 from tests.cdc.published_records import with_long_timeouts
@@ -121,6 +122,7 @@ async def test_a_restart_of_postgres_loses_and_doubles_no_fire(tmp_path: Path) -
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=1.0)
             connection = await connect(with_long_timeouts(settings), "test")
             await migrate(connection)
+            await create_roles(connection)
             first_at = await start_beat(connection)
             observed = ObservedClock(settings)
             observed.service.start()

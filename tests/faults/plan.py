@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.cdc.published_records import with_long_timeouts
 from tests.faults.clocks import WITHIN_S, ClockProcess, Clocks
@@ -89,6 +90,7 @@ def settings_of(servers: Servers, folder: Path) -> Settings:
     """The settings of a new instance on these servers, with the shortest lease that NATS can expire."""
     settings = Settings(
         postgres=servers.postgres_url,
+        postgres_roles=True,
         nats=servers.nats_url,
         namespace="faults",
         lease_ttl_s=1.0,
@@ -101,7 +103,9 @@ def settings_of(servers: Servers, folder: Path) -> Settings:
 
 async def _migrate(settings: Settings) -> None:
     async with open_sessions(settings) as open_session:
-        await migrate(await open_session("migrations"))
+        connection = await open_session("migrations")
+        await migrate(connection)
+        await create_roles(connection)
 
 
 def run_plan(servers: Servers, folder: Path, seed: int, size: PlanSize) -> PlanSummary:

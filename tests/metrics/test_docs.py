@@ -14,7 +14,7 @@ from tocsin.metrics.database_metrics import DatabaseMetrics
 from tocsin.metrics.exposition import ProcessMetrics
 
 _PAGE = ROOT / "docs" / "operating.md"
-_ROW = re.compile(r"^\| `tocsin_.*$", re.MULTILINE)
+_ROW = re.compile(r"^\| `tocsin_\w+` \| (?:counter|gauge|histogram) \|.*$", re.MULTILINE)
 _ALERTS = re.compile(r"^```text\n(groups:.*?)^```", re.MULTILINE | re.DOTALL)
 
 

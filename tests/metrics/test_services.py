@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from tests.cdc.published_records import with_long_timeouts
 from tests.cli.conftest import CommandLine
@@ -167,6 +168,7 @@ async def test_while_postgres_is_down_metrics_are_served_without_the_database(tm
             settings = Settings(postgres=postgres.url, nats=nats.url, lease_ttl_s=10.0)
             connection = await connect(with_long_timeouts(settings), "test")
             await migrate(connection)
+            await create_roles(connection)
             await put_beat(connection)
             await connection.close()
             started = process(settings, "clock")

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sql import one_row
+from tocsin.core.db import Connection
 from tocsin.policy import RULES, AccessRole, Grant, Operation, Principal, Scope, decide, matches
 
 # Written down a second time, by hand: a line that changes in one place only fails here.
@@ -92,3 +94,13 @@ def test_a_pattern_without_a_star_names_one_owner(owner: str, other: str) -> Non
     assert matches(owner, owner) or owner.endswith("*")
     assert matches(owner, f"{owner}*")
     assert matches(other, owner) <= (other == owner or owner.endswith("*"))
+
+
+async def test_the_server_matches_owners_as_the_policy_does(connection: Connection) -> None:
+    texts = ["", "*", "plant", "plant-*", "plant-7", "Plant-7", "plant-%", "plant_7", "pl*", "tocsin:x", "ß*"]
+    for owner in texts:
+        for pattern in texts:
+            row = await one_row(
+                connection, "select tocsin.owner_matches(%s, array[%s]) as found", (owner, pattern)
+            )
+            assert row["found"] is matches(owner, pattern), (owner, pattern)

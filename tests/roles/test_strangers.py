@@ -52,7 +52,7 @@ async def test_the_locks_of_tocsin_are_out_of_reach_of_a_stranger(owned: Setting
     tables = await all_rows(
         owner, "select relname from pg_class where starts_with(relname, 'lock_') and relkind = 'r' order by 1"
     )
-    assert len(tables) == 7
+    assert len(tables) == 8
     for table in tables:
         for mode in ("share", "share row exclusive", "access exclusive"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -54,6 +54,7 @@ async def test_a_parked_tick_is_due_at_once_and_fires_what_it_would_have(connect
 async def test_a_retry_is_audited_with_the_previous_error(connection: Connection) -> None:
     ref = await failed_beat(connection, owner="plant")
     failed = await timer(connection)
+    await connection.execute("select set_config('tocsin.now', %s, false)", (ACTOR.now.isoformat(),))
     await retry_timer(connection, "schedule-tick", ref, "", ACTOR)
     actor = await one_row(connection, "select * from tocsin.audit where verb = 'retry'")
     assert (actor["at"], actor["who"], actor["via"]) == (at(100), "ann", "test")

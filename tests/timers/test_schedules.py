@@ -169,6 +169,7 @@ async def test_an_edit_of_an_older_generation_is_refused_with_the_author_of_the_
     connection: Connection,
 ) -> None:
     await put_schedule(connection, BEAT, actor())
+    await connection.execute("select set_config('tocsin.now', %s, false)", ((T0 + SECOND).isoformat(),))
     await put_schedule(connection, replace(BEAT, payload={"k": 1}), actor(SECOND, "bob"), if_generation=1)
     for change in (pause_schedule, resume_schedule, cancel_schedule):
         with pytest.raises(

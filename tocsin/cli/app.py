@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, env, health, metrics, migrate, prune, run, send, series, timers
+from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
@@ -80,7 +80,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "history": history.history,
         "stats": stats.stats,
         "explain": explain.explain,
-        "audit": audit.audit,
+        "audit": _group(audit.audit, {"verify": audit.verify}),
         "dead-letters": _group(dead_letters.dead_letters, {"retry": dead_letters.retry}),
     },
     "Act": {
@@ -109,6 +109,16 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "up": up.up,
         "run": run.run,
         "migrate": migrate.migrate,
+        "roles": _group(
+            "Create and check the Postgres roles of the components, and grant owners to roles.",
+            {
+                "create": roles.create,
+                "check": roles.check,
+                "grant": roles.grant,
+                "revoke": roles.revoke,
+                "grants": roles.grants,
+            },
+        ),
         "doctor": doctor.doctor,
         "env": env.env,
         "metrics": metrics.metrics,

@@ -52,6 +52,27 @@ class Group(TyperGroup):
             with formatter.section(section):
                 formatter.write_dl(rows)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The name of a subcommand is not taken for an argument of the group itself.
+
+        Without one, a group with arguments is a command: its options may follow them.
+        """
+        params = self.params
+        own = [param for param in params if param.param_type_name != "argument"]
+        if args and args[0] in self.commands:
+            self.params = own
+        elif len(own) < len(params):
+            ctx.allow_interspersed_args = True
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            self.params = params
+
+    def get_params(self, ctx: Any) -> Any:
+        """Without arguments for a subcommand, whose path in usage texts would contain them."""
+        params = super().get_params(ctx)
+        return params if ctx.command is self else [p for p in params if p.param_type_name != "argument"]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         path = " ".join((ctx.command_path, args[0])).partition(" ")[2]
         if args[0] not in self.commands and path in RENAMED:

@@ -26,10 +26,13 @@ def migrate(as_json: Json = False) -> None:
 
 
 async def _migrate() -> tuple[list[str], str]:
+    from migrations.roles.create import grant_again
     from migrations.runner import migrate as bring_up_to_date
     from migrations.runner import versions
     from tocsin.cli.session import command_settings
     from tocsin.core.db import open_session
 
     async with open_session(command_settings(), "migrate") as connection:
-        return await bring_up_to_date(connection), versions()[-1].name
+        applied = await bring_up_to_date(connection)
+        await grant_again(connection)
+        return applied, versions()[-1].name

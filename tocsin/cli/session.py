@@ -55,8 +55,7 @@ async def message_bus(settings: Settings) -> AsyncIterator[Client]:
 
 
 async def command_actor(connection: Connection, who: str) -> Actor:
-    """The author and the instant of a change, for the audit."""
-    from timers.working_set import database_now
-    from tocsin.core.audit import Actor
+    """The author and the instant of a change: the role of the session, see `tocsin.core.audit`."""
+    from tocsin.core.audit import acting
 
-    return Actor(who, "cli", await database_now(connection))
+    return await acting(connection, who, "cli")

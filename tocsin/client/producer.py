@@ -141,7 +141,7 @@ class Producer:
         body = _json(fields, "payload")
         event = read_ingest_event(body)
         subject = f"{self._settings.subjects}.ingest.event"
-        await self._publish(subject, body, event.id, self._settings.ingest_stream)
+        await self._publish(subject, body, str(uuid.uuid4()), self._settings.ingest_stream)
         return event.event_id
 
     def _start(self, owner: str) -> None:

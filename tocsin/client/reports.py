@@ -18,13 +18,20 @@ from tocsin.core.db import Connection, statement
 
 
 async def report_completed(
-    connection: Connection, action_id: UUID, step: int, result: Mapping[str, Any] | None = None
+    connection: Connection,
+    action_id: UUID,
+    step: int,
+    result: Mapping[str, Any] | None = None,
+    *,
+    token: str | None = None,
 ) -> bool:
     """Report success.
 
-    `action_id` and `step` are the headers `Tocsin-Action-Id` and `Tocsin-Step`.
+    `action_id`, `step` and `token` are the headers `Tocsin-Action-Id`, `Tocsin-Step` and
+    `Tocsin-Report-Token`. A role with a grant for the owner of the run needs no token.
     """
-    return await _report(connection, {"action_id": action_id, "step": step, "state": "completed"}, result)
+    report = {"action_id": action_id, "step": step, "state": "completed", "token": token}
+    return await _report(connection, report, result)
 
 
 async def report_failed(
@@ -34,6 +41,7 @@ async def report_failed(
     error: str,
     *,
     attempt: int | None = None,
+    token: str | None = None,
     result: Mapping[str, Any] | None = None,
 ) -> bool:
     """Report a failure. The step is retried as its document says.
@@ -41,7 +49,14 @@ async def report_failed(
     `attempt` is the header `Tocsin-Attempt`: with it, a failure of an older attempt does not fail a
     newer one.
     """
-    report = {"action_id": action_id, "step": step, "state": "failed", "error": error, "attempt": attempt}
+    report = {
+        "action_id": action_id,
+        "step": step,
+        "state": "failed",
+        "error": error,
+        "attempt": attempt,
+        "token": token,
+    }
     return await _report(connection, report, result)
 
 

@@ -30,6 +30,7 @@ from clock.registry import KINDS
 from clock.term import Term, begin_term
 from clock.time_source import wall_now
 from migrations.movable_time import let_sessions_set_time
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from rules.apply import apply
 from rules.documents.load import load_files
@@ -173,7 +174,9 @@ def tocsin_system(servers: Servers, namespace: str | None = None) -> Iterator[To
     """A new instance on running servers (`embedded_servers`). Its services stop with the block."""
     name = namespace or f"test_{uuid.uuid4().hex[:12]}"
     postgres = _new_database(servers.postgres_url, name)
-    settings = Settings(postgres=postgres, nats=servers.nats_url, namespace=name, lease_ttl_s=10.0)
+    settings = Settings(
+        postgres=postgres, nats=servers.nats_url, namespace=name, lease_ttl_s=10.0, postgres_roles=True
+    )
     now = asyncio.run(_prepare(settings))
     services = _ServicesThread(settings)
     services.start()
@@ -195,6 +198,7 @@ async def _prepare(settings: Settings) -> datetime:
     async with open_session(settings, "test") as connection:
         await migrate(connection)
         await let_sessions_set_time(connection)
+        await create_roles(connection)
         return await database_now(connection)
 
 

@@ -1,7 +1,8 @@
 """The audit trail: who changed what, through what, and when.
 
 Guarantee: `record_audit` runs in the caller's transaction, so a change and its audit row commit
-together.
+together. Time and principal of the row are those of the server and of the session: what the caller
+gives is stored as a claim, unless the session is trusted (`tocsin.is_trusted`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_one, statement
 from tocsin.core.instant import check_aware
 
 
@@ -24,9 +25,17 @@ class Actor:
     who: str
     via: str
     now: datetime
+    claimed: str = ""
+    """The name that the caller gave, if it is not `who`."""
 
     def __post_init__(self) -> None:
         check_aware(self.now, "now")
+
+
+async def acting(connection: Connection, claimed: str, via: str) -> Actor:
+    """The actor of this session now: its principal, which `claimed` names for a trusted session only."""
+    who, now = await fetch_one(connection, "tocsin.core/read_principal", {"claimed": claimed})
+    return Actor(who, via, now, claimed)
 
 
 async def record_audit(
@@ -44,8 +53,7 @@ async def record_audit(
     await connection.execute(
         statement("tocsin.core/insert_audit"),
         {
-            "at": actor.now,
-            "who": actor.who,
+            "who": actor.claimed or actor.who,
             "via": actor.via,
             "verb": verb,
             "kind": kind,

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 
 MINIMUM_VERSION = 150000
+# The first word of the name of a session. Each of them has a role (`migrations.roles`).
+_COMPONENTS = ("clock", "cdc", "worker", "api")
 _RETRIES = 10
 # A service must not keep a plan for longer than the tables keep their size. For a table of five rows
 # the planner chooses a sequential scan; kept until the table had 100,000 rows, it made 1,000 due
@@ -102,16 +104,16 @@ async def fetch_all(connection: Connection, name: str, parameters: Parameters = 
 
 async def connect(settings: Settings, name: str) -> Connection:
     """A session of a command, in autocommit mode. Raises `Unreachable` or `Refused`."""
-    return await _connect(settings, _session(settings, name))
+    return await _connect(settings, name, _session(settings, name))
 
 
 async def connect_service(settings: Settings, name: str) -> Connection:
     """A session that a service keeps (`_SERVICE_OPTIONS`). Raises what `connect` raises."""
-    return await _connect(settings, _session(settings, name, _SERVICE_OPTIONS))
+    return await _connect(settings, name, _session(settings, name, _SERVICE_OPTIONS))
 
 
-async def _connect(settings: Settings, session: Mapping[str, Any]) -> Connection:
-    conninfo = _conninfo(settings)
+async def _connect(settings: Settings, name: str, session: Mapping[str, Any]) -> Connection:
+    conninfo = _conninfo(settings, name)
     try:
         connection = await psycopg.AsyncConnection.connect(conninfo, autocommit=True, **session)
     except psycopg.OperationalError as error:
@@ -203,7 +205,7 @@ async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncC
     probe = await connect(settings, name)
     await probe.close()
     async with CancellablePool(
-        _conninfo(settings),
+        _conninfo(settings, name),
         min_size=1,
         max_size=size,
         kwargs={"autocommit": True, **_session(settings, name, _SERVICE_OPTIONS)},
@@ -271,13 +273,17 @@ def _own_options(settings: Settings) -> str:
         return ""
 
 
-def _conninfo(settings: Settings) -> str:
+def _conninfo(settings: Settings, name: str = "") -> str:
+    """The address of the database; for a session of a service, with the role of its component."""
     if not settings.postgres:
         raise WrongAddress(
             "TOCSIN_POSTGRES is not set",
             remedy="set TOCSIN_POSTGRES, for example to "
             "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server",
         )
+    component = name.partition(" ")[0]
+    if settings.postgres_roles and component in _COMPONENTS:
+        return make_conninfo(settings.postgres, user=f"tocsin_{component}")
     return settings.postgres
 
 

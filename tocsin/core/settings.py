@@ -79,6 +79,11 @@ class Settings(BaseSettings):
         repr=False,
         description="libpq URL or key=value string of the database. `tocsin up` starts its own server.",
     )
+    postgres_roles: bool = Field(
+        default=False,
+        description="Whether each service logs in to Postgres as its own role (`tocsin_clock`, `tocsin_cdc`, "
+        "`tocsin_worker`) instead of the user in TOCSIN_POSTGRES. `tocsin up` does.",
+    )
     nats: str = Field(
         default="",
         repr=False,

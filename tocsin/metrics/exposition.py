@@ -66,6 +66,8 @@ class Exposition:
         self._settings = settings
         self._services = services
         self._groups = groups
+        # With a role per component, metrics are read with the role of the first service.
+        self._session_name = f"{services[0].name} metrics" if services else "metrics"
         self._connection: Connection | None = None
         self._reading: asyncio.Task[None] | None = None
         self._database: Metrics | None = None
@@ -109,7 +111,7 @@ class Exposition:
         began_s = time.monotonic()
         try:
             if self._connection is None:
-                self._connection = await connect_service(self._settings, "metrics")
+                self._connection = await connect_service(self._settings, self._session_name)
                 await set_session_timeout(self._connection)
             began_s = time.monotonic()
             self._database = await read_database_metrics(self._connection)

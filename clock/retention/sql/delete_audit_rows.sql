@@ -1,2 +1,2 @@
--- Delete audit rows by number. No other transaction changes them.
-delete from tocsin.audit where id = any (%(key_2)s::bigint[]) returning id
+-- Delete audit rows by number. No other transaction changes them. The chain of the audit notes it.
+select id from tocsin.prune_audit(%(key_2)s::bigint[]) as id

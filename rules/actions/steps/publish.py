@@ -22,6 +22,7 @@ from schemas.documents.runbook import PublishStep
 from schemas.documents.runbook.subject import check_subject
 from schemas.values.duration import format_duration
 from schemas.wire.subjects import report_subject
+from tocsin.core.db import fetch_value
 from tocsin.core.errors import InvalidInput, Unreachable
 
 FLUSH_TIMEOUT_S = 5
@@ -45,12 +46,17 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
     if ended is not None:
         return ended
     number = step.node.number
+    async with context.open_session() as connection:
+        token = await fetch_value(
+            connection, "rules.actions/read_report_token", {"action_id": step.run.id, "step": number}
+        )
     headers = {
         "Nats-Msg-Id": f"{step.idempotency_key}/{step.attempt}",
         "Tocsin-Action-Id": str(step.run.id),
         "Tocsin-Step": str(number),
         "Tocsin-Attempt": str(step.attempt),
-        "Tocsin-Report": report_subject(context.settings.subjects, step.run.id, number),
+        "Tocsin-Report": report_subject(context.settings.subjects, step.run.id, number, token),
+        "Tocsin-Report-Token": token,
     }
     subject = await _send(step, context, dispatch, headers)
     return Paused(step.run.read_at + dispatch.within, answer={"subject": subject})

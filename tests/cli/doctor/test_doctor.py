@@ -16,7 +16,17 @@ from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 
 
-def test_doctor_names_missing_services_with_a_remedy(tocsin: CommandLine) -> None:
+def _fix_time(settings: Settings) -> None:
+    """Take the time of the database from the server again, as outside of tests."""
+    with psycopg.connect(settings.postgres) as connection:
+        connection.execute(
+            "create or replace function tocsin.instant() returns timestamptz"
+            " language sql volatile parallel safe as 'select clock_timestamp()'"
+        )
+
+
+def test_doctor_names_missing_services_with_a_remedy(tocsin: CommandLine, settings: Settings) -> None:
+    _fix_time(settings)
     tocsin("schedule", "add", "one", "--every", "1h")
     answer = tocsin("doctor", exit_code=1)
     found = {check["subject"]: check for check in tocsin("doctor", "--json", exit_code=1).json}
@@ -33,6 +43,7 @@ def test_doctor_names_missing_services_with_a_remedy(tocsin: CommandLine) -> Non
 def test_doctor_names_leader_epoch_and_lag_while_services_run(
     settings: Settings, tocsin: CommandLine
 ) -> None:
+    _fix_time(settings)
     tocsin("schedule", "add", "now", "--in", "1s")
     command = [*TOCSIN, "run"]
     environment = {**os.environ, **{key: value or "" for key, value in environment_of(settings).items()}}

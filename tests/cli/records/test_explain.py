@@ -17,6 +17,7 @@ def _fire_a_beat(settings: Settings) -> None:
     async def work() -> None:
         connection = await connect(with_long_timeouts(settings), "test")
         try:
+            await connection.execute("select set_config('tocsin.now', %s, false)", (T0.isoformat(),))
             await put(connection, owner="plant")
             recorded_at = at(10) + timedelta(milliseconds=2)
             await connection.execute("select set_config('tocsin.now', %s, false)", (recorded_at.isoformat(),))

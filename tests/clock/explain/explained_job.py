@@ -21,7 +21,14 @@ DAY = timedelta(days=1)
 
 
 async def put(connection: Connection, recurrence: dict[str, str], now: datetime = T0, **more: Any) -> None:
-    await put_schedule(connection, ScheduleSpec("job", recurrence, **more), Actor("ann", "cli", now))
+    actor = await acting_at(connection, "ann", now)
+    await put_schedule(connection, ScheduleSpec("job", recurrence, **more), actor)
+
+
+async def acting_at(connection: Connection, who: str, now: datetime) -> Actor:
+    """A person who acts at `now`; the server takes the time of the audit from the session."""
+    await connection.execute("select set_config('tocsin.now', %s, false)", (now.isoformat(),))
+    return Actor(who, "cli", now)
 
 
 async def fire(term: Term, connection: Connection, now: datetime, after: timedelta = timedelta(0)) -> None:

@@ -10,8 +10,7 @@ import pytest
 from clock.schedule_commands import cancel, pause, resume
 from clock.term import begin_term
 from tests.clock.clock_setup import T0, at, schedule
-from tests.clock.explain.explained_job import DAILY, DAY, DUE, explain_job, fire, put, timer_of
-from tocsin.core.audit import Actor
+from tests.clock.explain.explained_job import DAILY, DAY, DUE, acting_at, explain_job, fire, put, timer_of
 from tocsin.core.db import Connection
 
 
@@ -83,7 +82,7 @@ async def test_a_single_miss_is_explained_with_its_reason_and_no_span(connection
 
 async def test_an_occurrence_during_a_pause_is_explained_by_the_pause(connection: Connection) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Actor("bob", "cli", at(60)))
+    await pause(connection, "", "job", await acting_at(connection, "bob", at(60)))
     still = await explain_job(connection, DUE + timedelta(hours=1))
     assert (still.outcome, still.facts["who"], still.facts["acted_at"]) == ("paused", "bob", at(60))
     assert still.sentence == (
@@ -92,7 +91,7 @@ async def test_an_occurrence_during_a_pause_is_explained_by_the_pause(connection
     )
     await put(connection, DAILY, at(90), payload={"k": 1}, enabled=False)
     await put(connection, DAILY, DUE + timedelta(hours=1), payload={"k": 2}, enabled=False)
-    await resume(connection, "", "job", Actor("eve", "cli", DUE + timedelta(hours=2)))
+    await resume(connection, "", "job", await acting_at(connection, "eve", DUE + timedelta(hours=2)))
     assert (await explain_job(connection, DUE + timedelta(hours=3))).sentence == (
         "did not fire at 2026-03-02 08:00:00 EST (13:00:00 UTC): bob via cli at 2026-03-02 03:01:00 EST (08:01:00 UTC) "
         "paused it (generation 2); eve via cli at 2026-03-02 10:00:00 EST (15:00:00 UTC) made it active again "
@@ -104,7 +103,7 @@ async def test_an_occurrence_that_was_overdue_when_the_schedule_was_paused_is_ex
     connection: Connection,
 ) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Actor("bob", "cli", DUE + timedelta(seconds=5)))
+    await pause(connection, "", "job", await acting_at(connection, "bob", DUE + timedelta(seconds=5)))
     explanation = await explain_job(connection, DUE + timedelta(hours=1))
     assert explanation.outcome == "paused"
     assert explanation.sentence == (
@@ -194,7 +193,7 @@ async def test_a_time_after_the_end_is_explained_with_the_last_occurrence(connec
 
 async def test_an_occurrence_after_a_cancel_is_explained_by_the_cancel(connection: Connection) -> None:
     await put(connection, {"at": "2026-03-02T13:00:00Z"})
-    await cancel(connection, "", "job", Actor("bob", "cli", at(60)))
+    await cancel(connection, "", "job", await acting_at(connection, "bob", at(60)))
     explanation = await explain_job(connection, at(120))
     assert (explanation.outcome, explanation.facts["who"]) == ("cancelled", "bob")
     assert explanation.sentence == (

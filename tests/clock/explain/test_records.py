@@ -14,8 +14,7 @@ from clock.explain.records import explain_schedule
 from clock.schedule_commands import pause, run_now
 from clock.term import begin_term
 from tests.clock.clock_setup import T0, at, schedule
-from tests.clock.explain.explained_job import DAILY, DAY, DUE, explain_job, fire, put
-from tocsin.core.audit import Actor
+from tests.clock.explain.explained_job import DAILY, DAY, DUE, acting_at, explain_job, fire, put
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput, Refused
 
@@ -25,7 +24,7 @@ async def test_a_fire_is_found_under_the_generation_that_an_edit_replaced(connec
     term = await begin_term(connection, "test")
     await fire(term, connection, DUE)
     await put(connection, DAILY, DUE + timedelta(hours=1), payload={"k": 1})
-    await run_now(connection, "", "job", Actor("ann", "cli", DUE + timedelta(hours=2)))
+    await run_now(connection, "", "job", await acting_at(connection, "ann", DUE + timedelta(hours=2)))
     await fire(term, connection, DUE + DAY)
     explanations = [await explain_job(connection, DUE + 2 * DAY, DUE + days * DAY) for days in (0, 1)]
     assert [(explanation.outcome, explanation.facts["generation"]) for explanation in explanations] == [
@@ -58,7 +57,7 @@ async def test_a_parked_schedule_with_an_invalid_recurrence_is_explained(
 
 async def test_a_change_at_the_instant_of_an_occurrence_counts_as_later(connection: Connection) -> None:
     await put(connection, DAILY)
-    await pause(connection, "", "job", Actor("bob", "cli", DUE))
+    await pause(connection, "", "job", await acting_at(connection, "bob", DUE))
     explanation = await explain_job(connection, DUE + timedelta(hours=1), DUE)
     assert (explanation.outcome, explanation.facts["generation"], explanation.facts["act_generation"]) == (
         "paused",
@@ -191,7 +190,7 @@ async def test_a_generation_that_the_audit_lost_is_taken_from_the_schedule(conne
 async def test_another_owners_schedule_of_the_same_name_is_not_mixed_in(connection: Connection) -> None:
     await put(connection, DAILY)
     await put(connection, DAILY, owner="plant", catch_up="none")
-    await pause(connection, "", "job", Actor("bob", "cli", at(60)))
+    await pause(connection, "", "job", await acting_at(connection, "bob", at(60)))
     await put(connection, DAILY, at(90), owner="plant", catch_up="none", payload={"k": 1})
     await fire(await begin_term(connection, "test"), connection, DUE + timedelta(hours=1))
     mine = await explain_job(connection, DUE + timedelta(hours=2), DUE)

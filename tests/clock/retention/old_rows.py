@@ -94,10 +94,13 @@ async def append_step(connection: Connection, action_id: uuid.UUID) -> None:
 
 
 async def put_audit_row(connection: Connection, name: str, at: datetime) -> None:
-    await connection.execute(
-        "insert into tocsin.audit (at, who, via, verb, kind, name) values (%s, 'me', 'test', 'edit', 'schedule', %s)",
-        (at, name),
-    )
+    async with connection.transaction():
+        await connection.execute("select set_config('tocsin.now', %s, true)", (at.isoformat(),))
+        await connection.execute(
+            "insert into tocsin.audit (at, who, via, verb, kind, name) "
+            "values (tocsin.instant(), 'me', 'test', 'edit', 'schedule', %s)",
+            (name,),
+        )
 
 
 async def put_schedule(connection: Connection, name: str, status: str, at: datetime = T0 - DAY) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rules.actions.reports import ReportConsumer, report_stream_config, take_report
 from rules.lanes.dead_letters import read_dead_letters
+from tests.roles.owned_database import as_role
 from tests.rules.instance import Instance
 from tests.rules.lanes.lane_setup import jetstream
 from tests.wait import eventually
@@ -26,11 +27,18 @@ async def dispatched(instance: Instance, settings: Settings) -> str:
     return str((await instance.action())["id"])
 
 
+async def token_of(instance: Instance, action: str, step: int = 0) -> str:
+    cursor = await instance.connection.execute("select tocsin.report_token(%s, %s)", (action, step))
+    row = await cursor.fetchone()
+    assert row is not None
+    return str(row[0])
+
+
 async def test_a_report_over_nats_completes_the_step_once_however_often_it_comes(
     instance: Instance, settings: Settings
 ) -> None:
     action = await dispatched(instance, settings)
-    subject = f"{settings.subjects}.report.{action}.0"
+    subject = f"{settings.subjects}.report.{action}.0.{await token_of(instance, action)}"
     body = json.dumps({"state": "completed", "result": {"files": 7}}).encode()
     async with jetstream(settings) as js:
         await ensure(js, report_stream_config(settings))
@@ -78,7 +86,9 @@ async def test_a_report_that_can_never_count_is_rejected_with_its_reason(
     instance: Instance, settings: Settings, subject: str, body: bytes, reason: str
 ) -> None:
     action = await dispatched(instance, settings)
-    where = f"{settings.subjects}.report.{subject.replace('ACTION', action)}"
+    where = (
+        f"{settings.subjects}.report.{subject.replace('ACTION', action)}.{await token_of(instance, action)}"
+    )
     with pytest.raises(InvalidInput) as refused:
         await take_report(instance.connection, where, body)
     assert reason in str(refused.value)
@@ -90,8 +100,9 @@ async def test_a_rejected_report_is_a_dead_letter_and_does_not_delay_others(
     action = await dispatched(instance, settings)
     async with jetstream(settings) as js:
         await ensure(js, report_stream_config(settings))
-        await js.publish(f"{settings.subjects}.report.{action}.7", b'{"state": "completed"}')
-        await js.publish(f"{settings.subjects}.report.{action}.0", b'{"state": "completed"}')
+        for step in (7, 0):
+            token = await token_of(instance, action, step)
+            await js.publish(f"{settings.subjects}.report.{action}.{step}.{token}", b'{"state": "completed"}')
         async with running(Service("reports", ReportConsumer(settings).run)):
 
             async def is_armed() -> bool:
@@ -127,3 +138,48 @@ async def test_the_function_rejects_invalid_reports(instance: Instance, settings
         with pytest.raises(psycopg.Error) as refused:
             await instance.connection.execute(f"select tocsin.report('{action}', 0, {given})".encode())
         assert refused.value.sqlstate == "TS002"
+
+
+async def test_a_producer_that_knows_the_ids_cannot_report_for_the_service(
+    instance: Instance, settings: Settings
+) -> None:
+    """The ids of runs and steps follow from the event and the rule, so a stranger can compute them."""
+    action = await dispatched(instance, settings)
+    for subject in (
+        f"{action}.0",
+        f"{action}.0.",
+        f"{action}.0.{'0' * 32}",
+        f"{action}.0.{await token_of(instance, action, 1)}",
+    ):
+        with pytest.raises(InvalidInput):
+            await take_report(
+                instance.connection, f"{settings.subjects}.report.{subject}", b'{"state": "completed"}'
+            )
+    assert await instance.timers() == 1
+
+
+async def test_a_service_reports_with_the_token_of_the_message_or_for_its_own_owners(
+    instance: Instance, settings: Settings
+) -> None:
+    action = UUID(await dispatched(instance, settings))
+    token = await token_of(instance, str(action))
+    client = await as_role(settings, "tocsin_client")
+    with pytest.raises(psycopg.DatabaseError, match="has no grant for owner"):
+        await report_completed(client, action, 0)
+    with pytest.raises(InvalidInput, match="the token of the report is not that of step 0"):
+        await report_completed(client, action, 0, token="0" * 32)
+    assert await report_completed(client, action, 0, token=token)
+    await instance.connection.execute(
+        "insert into tocsin.owner_grant (grantee, pattern) values ('tocsin_client', '*')"
+    )
+    assert await report_failed(client, action, 0, "disk full")
+    await client.close()
+
+
+async def test_no_role_but_the_worker_reads_tokens(settings: Settings) -> None:
+    for role in ("tocsin_client", "tocsin_reader", "tocsin_operator", "tocsin_author", "tocsin_cdc"):
+        session = await as_role(settings, role)
+        for query in ("select tocsin.report_token(gen_random_uuid(), 0)", "select from tocsin.instance_key"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                await session.execute(query.encode())
+        await session.close()

@@ -114,7 +114,8 @@ async def test_a_dispatched_step_is_tried_until_its_consumer_reports_success(
     assert [one["Tocsin-Attempt"] for one in headers] == ["1", "2"]
     assert {one["Tocsin-Idempotency-Key"] for one in headers} == {f"{action}/0"}
     assert len({one["Nats-Msg-Id"] for one in headers}) == 2
-    assert headers[0]["Tocsin-Report"] == f"{settings.subjects}.report.{action}.0"
+    token = headers[0]["Tocsin-Report-Token"]
+    assert headers[0]["Tocsin-Report"] == f"{settings.subjects}.report.{action}.0.{token}"
     row = await instance.action()
     assert (row["state"], row["result"]) == ("completed", {"message": "7 files"})
     assert await instance.timers() == 0

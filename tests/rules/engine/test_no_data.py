@@ -1,5 +1,7 @@
 """Stale series: `absent`, `no_data`, and the variables of conditions."""
 
+import pytest
+
 from tests.rules.engine.scenario import Scenario, rule, watched
 
 STALE_AFTER = "5m"
@@ -156,3 +158,19 @@ def test_the_most_specific_type_decides_about_staleness() -> None:
 def test_a_deadline_before_a_datapoint_is_handled_first() -> None:
     scenario = Scenario(watched() + rule("above: 65", "no_data: alarm")).send(60).at("5m").send(60)
     assert scenario.log == ["5m opened dsp-hot", "5m resolved dsp-hot"]
+
+
+@pytest.mark.parametrize("condition", ["above: 65", "below: 30"])
+def test_a_window_that_becomes_empty_is_not_data(condition: str) -> None:
+    text = rule(condition, "window: {over: 6m, reduce: max}", "no_data: alarm", "no_data_for: 10m")
+    scenario = Scenario(watched() + text).send(50).at("1h").send(50)
+    assert scenario.log == ["15m opened dsp-hot", "1h resolved dsp-hot"]
+
+
+def test_the_window_of_another_series_that_becomes_empty_ends_no_alarm_for_missing_data() -> None:
+    window = "window: {over: 6m, reduce: max}"
+    text = rule("above: 65", window, "no_data: alarm", "per: owner", datapoint="dsp.*")
+    scenario = (
+        Scenario(watched(key="dsp.*") + text).send(50, key="dsp.a").at("10m").send(50, key="dsp.b").at("11m")
+    )
+    assert scenario.log == ["5m opened dsp-hot"]

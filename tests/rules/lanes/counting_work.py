@@ -20,6 +20,8 @@ async def make_effects(connection: Connection) -> None:
         "create table public.effect (number bigserial, pid integer, partition integer, owner text, seq bigint,"
         " value integer)"
     )
+    await connection.execute("grant select, insert on public.effect to tocsin_worker")
+    await connection.execute("grant usage on sequence public.effect_number_seq to tocsin_worker")
 
 
 async def effects(connection: Connection) -> list[dict[str, Any]]:

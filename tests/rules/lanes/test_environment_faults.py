@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from cdc.publisher import Publisher
 from rules.alarms.over_series import SeriesAlarms
@@ -48,33 +45,16 @@ async def stops_or_rejects(settings: Settings, worker: Service, part: str) -> No
     await eventually(has_met_it, f"the worker reports {part!r}")
 
 
-@pytest.fixture
-async def service_role(settings: Settings, connection: Connection) -> AsyncIterator[Settings]:
-    """Settings for a role that owns nothing and has the rights of a service."""
-    role = sql.Identifier(f"service_{settings.namespace}")
-    for text in (
-        "create role {} login",
-        "grant usage on schema tocsin to {}",
-        "grant select, insert, update, delete on all tables in schema tocsin to {}",
-        "grant execute on all functions in schema tocsin to {}",
-    ):
-        await connection.execute(sql.SQL(text).format(role))
-    yield smaller(settings, postgres=make_conninfo(settings.postgres, user=f"service_{settings.namespace}"))
-    await connection.execute(sql.SQL("drop owned by {}").format(role))
-    await connection.execute(sql.SQL("drop role {}").format(role))
-
-
 async def test_a_revoked_right_delays_datapoints_and_rejects_none(
-    settings: Settings, connection: Connection, service_role: Settings
+    settings: Settings, connection: Connection
 ) -> None:
-    role = f"service_{settings.namespace}"
     await put(connection, "---\ndatapoint_type:\n  name: t\n  key: temperature\n  interval: 1s\n")
     await make_stream(settings)
-    worker = lane_worker("one", service_role, SeriesAlarms())
+    worker = lane_worker("one", settings, SeriesAlarms())
     async with running(worker):
         await send(settings, [0])
         await wait_for_rows(connection, "tocsin.datapoint", 24)
-        await connection.execute(f"revoke insert, update on tocsin.current_value from {role}".encode())
+        await connection.execute("revoke insert, update on tocsin.current_value from tocsin_worker")
         await send(settings, range(1, 5))
         await stops_or_rejects(settings, worker, "permission denied for table current_value")
         (row,) = await all_rows(connection, "select tocsin.instant() as now")
@@ -88,7 +68,7 @@ async def test_a_revoked_right_delays_datapoints_and_rejects_none(
             connection, "select watermark from tocsin.lane_partition where last_seq > 0"
         )
         assert all(lane["watermark"] < row["now"] for lane in watermarks), "no deadline passes meanwhile"
-        await connection.execute(f"grant insert, update on tocsin.current_value to {role}".encode())
+        await connection.execute("grant insert, update on tocsin.current_value to tocsin_worker")
         await wait_for_rows(connection, "tocsin.datapoint", 24 * 5)
 
         async def is_healthy() -> bool:

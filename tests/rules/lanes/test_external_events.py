@@ -125,14 +125,14 @@ async def test_of_two_transactions_with_one_key_the_second_waits_and_appends_not
     first, second = await sessions("one"), await sessions("other")
     event = NewEvent(T0, "external", "noted", {"n": 1})
     async with first.transaction():
-        assert await append_external(first, ["k"], [event]) == 1
+        assert await append_external(first, ["k"], [event]) == (1, [])
         appending = asyncio.create_task(append_external(second, ["k"], [event]))
 
         async def waits() -> bool:
             return await blocked(connection, second)
 
         await eventually(waits, "the second waits")
-    assert await appending == 0
+    assert await appending == (0, [])
     assert len(await events(connection)) == 1
 
 
@@ -261,3 +261,35 @@ async def test_a_batch_of_bad_events_is_rejected_once_another_event_was_appended
     async with jetstream(settings) as js:
         assert len(await read_dead_letters(js, settings, None, 10)) == 5
     assert len(await events(connection)) == 1
+
+
+async def test_another_event_under_a_known_key_is_a_dead_letter_and_not_swallowed(
+    settings: Settings, connection: Connection
+) -> None:
+    """A producer that takes the key of another one first must not make its event disappear."""
+    taken = note("order-17/paid", owner="mallory")
+    genuine = note("order-17/paid", owner="shop", payload={"order": 17})
+    async with running(ingester(settings)):
+        await send_events(settings, taken)
+        await wait_until_empty(settings)
+        await send_events(settings, genuine, {**taken, "ts": "2026-03-02T08:00:00Z"})
+        await wait_until_empty(settings)
+    assert [event["owner"] for event in await events(connection)] == ["mallory"]
+    async with jetstream(settings) as js:
+        (letter,) = await read_dead_letters(js, settings, "event", limit=10)
+    assert letter["reason"] == "the id 'order-17/paid' is that of another event; use one id for one event"
+    assert json.loads(letter["body"])["owner"] == "shop"
+
+
+async def test_two_events_under_one_key_in_one_batch_are_an_event_and_a_dead_letter(
+    settings: Settings, connection: Connection
+) -> None:
+    await send_events(
+        settings, note("k", payload={"n": 1}), note("k", payload={"n": 2}), note("k", payload={"n": 1})
+    )
+    async with running(ingester(settings)):
+        await wait_until_empty(settings)
+    assert [event["payload"] for event in await events(connection)] == [{"n": 1}]
+    async with jetstream(settings) as js:
+        (letter,) = await read_dead_letters(js, settings, "event", limit=10)
+    assert json.loads(letter["body"])["payload"] == {"n": 2}

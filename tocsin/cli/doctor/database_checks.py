@@ -32,6 +32,7 @@ from tocsin.cli.doctor.checks import (
     failed,
 )
 from tocsin.cli.doctor.flapping_check import check_flapping
+from tocsin.cli.doctor.role_checks import check_rights
 from tocsin.cli.doctor.silence_check import check_silences
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
 from tocsin.core.errors import TocsinError
@@ -52,6 +53,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     except TocsinError as error:
         return [*findings, failed("migrations", error)]
     findings.append(Finding("ok", "migrations", f"at {versions()[-1].name}"))
+    findings += await check_rights(connection)
     asked_s = time.monotonic()
     now = await database_now(connection)
     host = wall_now()

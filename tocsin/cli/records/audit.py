@@ -1,30 +1,40 @@
 """`tocsin audit`: shows who changed which schedule, document or alarm, and what the change was.
-Reads only."""
+`tocsin audit verify` checks the chain of these rows. Reads only."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import compact, print_json, print_table, title, utc_text
+from tocsin.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tocsin.core.audit_chain import ChainReport
 
 
 def audit(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(help="Name of a schedule, a document or a rule; all by default.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most this many.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show the changes that people and services made, the newest last.
+    """Show the changes that people and services made, the newest last, or check them.
 
     \b
-    Example:
+    Examples:
       tocsin audit daily-digest
+      tocsin audit verify
     """
+    if context.invoked_subcommand is not None:
+        return
     rows = run_command(_audit(name, limit))
     if as_json:
         print_json(rows)
@@ -37,7 +47,7 @@ def audit(
         (
             (
                 utc_text(row["at"]),
-                row["who"],
+                row["who"] if row["claimed"] is None else f"{row['who']} ({row['claimed']})",
                 row["via"],
                 row["verb"],
                 f"{row['kind']} {title(row['owner'], row['name'])}",
@@ -46,6 +56,46 @@ def audit(
             for row in rows
         ),
     )
+
+
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", help="POSITION:HASH that an earlier check printed, kept outside of the database."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that no row of the audit was changed or removed since it was chained.
+
+    \b
+    Example:
+      tocsin audit verify
+    """
+    report = run_command(_verify(None if head is None else _parsed_head(head)))
+    if as_json:
+        print_json(asdict(report))
+    else:
+        for problem in report.problems:
+            typer.echo(problem)
+        if not report.problems:
+            typer.echo(
+                f"{report.checked} rows are as they were written, {report.unsealed} are not chained yet"
+            )
+        if report.position:
+            typer.echo(f"head {report.position}:{report.hash}")
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def _parsed_head(text: str) -> tuple[int, str]:
+    position, _, hash_text = text.partition(":")
+    if not position.isdecimal() or not re.fullmatch("[0-9a-fA-F]{64}", hash_text):
+        raise InvalidInput(
+            f"--head {text!r} is not a head", remedy="write POSITION:HASH as the command prints it"
+        )
+    return int(position), hash_text
 
 
 def changes(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
@@ -66,3 +116,11 @@ async def _audit(name: str | None, limit: int) -> list[dict[str, Any]]:
     async with database() as connection:
         rows = await fetch_dicts(connection, "tocsin.cli/list_audit", {"name": name, "limit": limit})
         return list(reversed(rows))
+
+
+async def _verify(head: tuple[int, str] | None) -> ChainReport:
+    from tocsin.cli.session import database
+    from tocsin.core.audit_chain import verify_chain
+
+    async with database() as connection:
+        return await verify_chain(connection, head)

@@ -76,10 +76,11 @@ async def apply_files(connection: Connection, files: Sequence[Path], who: str, v
     """Apply without removing anything, for `tocsin up`."""
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
-    from tocsin.core.audit import Actor
+    from tocsin.core.audit import acting
 
-    loaded, now = await load(connection, files, prune=False)
-    return await apply_loaded(connection, loaded, Actor(who, via, now))
+    actor = await acting(connection, who, via)
+    loaded, _ = await load(connection, files, prune=False)
+    return await apply_loaded(connection, loaded, actor)
 
 
 def _changes(applied: ApplyResult) -> list[dict[str, Any]]:
@@ -112,12 +113,11 @@ def _applied_json(applied: ApplyResult) -> dict[str, Any]:
 async def _apply(files: Sequence[Path], who: str, large: bool) -> tuple[ApplyResult, Sequence[RuleProblem]]:
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
 
     async with database() as connection:
-        loaded, now = await load(connection, files, prune=False)
-        actor = Actor(who, "cli", now)
+        actor = await command_actor(connection, who)
+        loaded, _ = await load(connection, files, prune=False)
         applied = await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
         return applied, loaded.warnings
 

@@ -125,21 +125,17 @@ class Edit:
 
 async def _add(values: Row, edit: Edit, who: str) -> tuple[PutResult, Row]:
     from timers.schedules import find_schedule, put_schedule
-    from timers.working_set import database_now
-    from tocsin.cli.session import database
-    from tocsin.core.audit import Actor
+    from tocsin.cli.session import command_actor, database
     from tocsin.core.db import retrying
 
     async with database() as connection:
 
         async def once() -> tuple[PutResult, Row]:
-            now = await database_now(connection)
+            actor = await command_actor(connection, who)
             before = await find_schedule(connection, values["owner"], values["name"])
-            spec = await _spec(connection, values, before, now)
+            spec = await _spec(connection, values, before, actor.now)
             async with connection.transaction():  # a refusal rolls it back
-                put = await put_schedule(
-                    connection, spec, Actor(who, "cli", now), if_generation=edit.if_generation
-                )
+                put = await put_schedule(connection, spec, actor, if_generation=edit.if_generation)
                 row = await find_schedule(connection, spec.owner, spec.name)
                 assert row is not None
                 if put.outcome == "changed" and not edit.allowed:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 import structlog
 
 from cdc.log_reader import LogReader
+from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from timers.schedules import list_schedules
 from timers.working_set import database_now
@@ -63,6 +64,7 @@ async def serve(
     )
     async with open_session(settings, "up") as connection:
         await migrate(connection)
+        await create_roles(connection)
         head = await LogReader(connection).head()
         notes = [await _start_text(connection, head)]
         if rules:
@@ -71,6 +73,7 @@ async def serve(
         notes.append(f"metrics: http://{settings.metrics}/metrics")
     if stop.is_set():
         return
+    settings = settings.model_copy(update={"postgres_roles": True})
     services = [make_service(settings, role) for role in ("clock", "cdc", "worker")]
     async with metrics_endpoint(settings, services):
         with screen_for(state) as screen:

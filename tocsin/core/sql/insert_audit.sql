@@ -1,3 +1,4 @@
--- Record a change for `tocsin audit`: who made it, via which interface, the state before and after.
-insert into tocsin.audit (at, who, via, verb, kind, owner, name, old, new)
-values (%(at)s, %(who)s, %(via)s, %(verb)s, %(kind)s, %(owner)s, %(name)s, %(old)s, %(new)s)
+-- Record a change for `tocsin audit`, with the state before and after. Time and principal are those of
+-- the server; who is what the caller claims.
+select tocsin.write_audit(%(who)s::text, %(via)s::text, %(verb)s::text, %(kind)s::text, %(owner)s::text,
+                          %(name)s::text, %(old)s::jsonb, %(new)s::jsonb)

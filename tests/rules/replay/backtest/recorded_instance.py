@@ -73,6 +73,7 @@ class RecordedInstance:
     async def begin(self) -> None:
         self._watch = await self._sessions("watch")
         self._clock = await self._session("clock")
+        self._operator = await self._session("operator")
         await self._watch.execute(
             "select tocsin.extend_datapoints(%s, %s)", (at(0).date(), at(30 * 86_400).date())
         )
@@ -159,12 +160,12 @@ class RecordedInstance:
 
     async def apply_only(self, text: str, seconds: float) -> None:
         """Apply these documents and remove all others."""
-        await apply_only(self.worker, text, replace(ACTOR, now=at(seconds)))
+        await apply_only(self._operator, text, replace(ACTOR, now=at(seconds)))
 
     async def set_time(self, seconds: float) -> None:
         """Set the time of the sessions: the time of what they record."""
         self._now = at(seconds)
-        for session in (self.worker, self._clock):
+        for session in (self.worker, self._clock, self._operator):
             await virtual_now(session, self._now)
 
     async def read_until(self, until: datetime) -> None:
@@ -178,10 +179,10 @@ class RecordedInstance:
 
     async def resolve_alarms(self, owner: str, seconds: float) -> None:
         """An operator resolves the open alarms of an owner."""
-        for alarm in await list_alarms(self.worker, states=["open"], owner=owner):
+        for alarm in await list_alarms(self._operator, states=["open"], owner=owner):
             # The clock or the worker may have resolved it already.
             with suppress(Refused):
-                await resolve(self.worker, alarm, Actor("bob", "test", at(seconds)))
+                await resolve(self._operator, alarm, Actor("bob", "test", at(seconds)))
 
     async def run_clock(self, seconds: float) -> None:
         """Fire what is due, with a new leader whose scan begins at the beginning of time."""

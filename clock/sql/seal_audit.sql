@@ -1,0 +1,2 @@
+-- Chain the rows of the audit that were committed since the last call.
+select tocsin.seal_audit()
