@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from schemas.wire.ingest_event import ingested_id
 from tests.rules.replay.rule_tests.written_tests import assert_passes, run_written
 
 CHANNEL = 'channel: {name: ops, webhook: {url: "https://hooks.example.com/x"}}\n---\n'
@@ -142,6 +143,21 @@ until: 2m
 expect: [{at: 0s, event: trip}]
 """
     assert_passes(tmp_path, DISABLED, body)
+
+
+def test_conditions_and_templates_see_the_id_that_a_live_event_has(tmp_path: Path) -> None:
+    id = ingested_id("order-7")
+    rules = f"""
+action_rule: {{name: on-trip, on: event, when: 'id == "{id}"', action: note}}
+---
+action: {{name: note, log: {{message: "id {{{{ id }}}}"}}}}
+"""
+    body = """
+given: [{event: trip, id: order-8}, {at: 1m, event: trip, id: order-7}]
+until: 2m
+expect: [{at: 1m, sent: note, says: "id %s"}]
+"""
+    assert_passes(tmp_path, rules, body % id)
 
 
 def test_an_event_has_the_severity_that_is_given(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rules.documents.load.problems import RulesInvalid
 from tests.rules.replay.rule_tests.written_tests import assert_passes, run_written
 
 RULES = """
@@ -133,3 +134,11 @@ def test_what_only_names_is_still_compared(tmp_path: Path) -> None:
     ):
         result = run_written(tmp_path, RULES, f"{TWO}expect: [{{sent: notify-ops}}]\nonly: {only}")
         assert [entry.kind for entry in result.unexpected] == kinds
+
+
+@pytest.mark.parametrize("start", ["2026-03-04 10:00", "tomorrow", "2026-13-40T10:00:00Z"])
+def test_a_start_that_is_no_instant_is_an_error_with_its_position(tmp_path: Path, start: str) -> None:
+    with pytest.raises(RulesInvalid) as invalid:
+        run_written(tmp_path, RULES, f"start: {start}\nuntil: 1h\nnothing_else: [opened]")
+    says = f"t.test.yaml:4:10: 'start' of test 'it': '{start}' is not an instant: write it as 2026-03-04T10:00:00Z"
+    assert says in str(invalid.value)
