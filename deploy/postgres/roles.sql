@@ -250,6 +250,7 @@ grant delete, insert, select, update on tocsin.timer to tocsin_worker;
 grant delete, insert, select, update on tocsin.timer to tocsin_author;
 grant delete, insert, select, update on tocsin.timer to tocsin_operator;
 grant delete, insert, select, update on tocsin.timer to tocsin_api;
+grant execute on function tocsin.add_token to tocsin_api;
 grant execute on function tocsin.adopt to tocsin_api, tocsin_operator;
 grant execute on function tocsin.adopt_inside to tocsin_api, tocsin_operator;
 grant execute on function tocsin.append to tocsin_api, tocsin_author, tocsin_cdc, tocsin_clock, tocsin_operator, tocsin_worker;
@@ -271,6 +272,7 @@ grant execute on function tocsin.is_pruning to tocsin_api, tocsin_author, tocsin
 grant execute on function tocsin.is_readable to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_reserved_type to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_trusted to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
+grant execute on function tocsin.list_tokens to tocsin_api;
 grant execute on function tocsin.lock_health to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_log to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_rules to tocsin_api, tocsin_author;
@@ -288,6 +290,7 @@ grant execute on function tocsin.recurrence_text to tocsin_api, tocsin_author, t
 grant execute on function tocsin.release_prune to tocsin_api, tocsin_clock, tocsin_operator;
 grant execute on function tocsin.report to tocsin_client, tocsin_worker;
 grant execute on function tocsin.report_token to tocsin_worker;
+grant execute on function tocsin.revoke_token to tocsin_api;
 grant execute on function tocsin.schedule_cancel to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.schedule_cancel_all to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.schedule_cancel_id to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
@@ -302,6 +305,7 @@ grant execute on function tocsin.token to tocsin_api, tocsin_author, tocsin_cdc,
 grant execute on function tocsin.try_lock_calculation to tocsin_worker;
 grant execute on function tocsin.try_lock_health to tocsin_worker;
 grant execute on function tocsin.try_share_log to tocsin_worker;
+grant execute on function tocsin.use_token to tocsin_api;
 grant execute on function tocsin.write_audit to tocsin_api, tocsin_author, tocsin_cdc, tocsin_clock, tocsin_operator, tocsin_worker;
 do $$ begin perform tocsin.protect_rows('action'); end $$;
 do $$ begin perform tocsin.protect_rows('action_step'); end $$;
