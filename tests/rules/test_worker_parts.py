@@ -11,7 +11,7 @@ import pytest
 
 from cdc.publisher import Publisher
 from rules import worker as worker_module
-from rules.actions import performer
+from rules.actions import performer, store
 from rules.actions.channel_tests import ChannelTester
 from rules.actions.performer import Performer
 from rules.actions.reports import ReportConsumer
@@ -117,7 +117,7 @@ async def test_the_other_parts_work_while_one_crashes_again_and_again(
 async def test_a_step_that_cannot_be_handled_ends_its_run_and_stops_no_other(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = performer.read_facts
+    original = store.read_facts
 
     async def read_facts(connection: Connection, run: Any, **options: Any) -> Any:
         if run.name == "bad":
@@ -148,7 +148,7 @@ async def test_a_defect_that_all_steps_share_ends_no_run(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the third action on nothing is set aside: the steps wait until the cause is gone."""
-    original, is_broken = performer.read_facts, asyncio.Event()
+    original, is_broken = store.read_facts, asyncio.Event()
 
     async def read_facts(connection: Connection, run: Any, **options: Any) -> Any:
         if is_broken.is_set():
@@ -180,7 +180,7 @@ async def test_a_defect_that_all_steps_share_ends_no_run(
 async def test_a_step_whose_run_cannot_be_read_becomes_a_dead_letter(
     settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = performer.read_run
+    original = store.read_run
 
     async def read_run(connection: Connection, id: Any) -> Any:
         run = await original(connection, id)
