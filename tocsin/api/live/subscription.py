@@ -62,6 +62,7 @@ class Subscription:
         self._is_new = after is not None
         self._is_live = after is None
         self._left = MAX_BACKLOG
+        self._skips = True
         self._news = asyncio.Event()
         self._end: str | None = None
 
@@ -85,6 +86,11 @@ class Subscription:
                     else:
                         await self._news.wait()
         return LiveBatch(self.position)
+
+    def never_skip(self, pages: int) -> None:
+        """Read any backlog from the tables, and return after so many pages without a selected record."""
+        self._left = pages * PAGE
+        self._skips = False
 
     def wake(self) -> None:
         self._news.set()
@@ -117,6 +123,8 @@ class Subscription:
                 return self._resync(problem)
         while self.position < self._window().first - 1:
             if self._left <= 0:
+                if not self._skips:
+                    return LiveBatch(self.position)
                 self._is_live = True
                 return self._resync(f"more than {MAX_BACKLOG} records were missed")
             after, until = self.position, self._window().first - 1
