@@ -161,7 +161,6 @@ async def test_a_stopping_api_ends_its_feeds(api: RunningApi) -> None:
     ann = await api.client("viewer:*")
     async with listening(ann) as listener, connected(ann) as socket:
         poll = asyncio.create_task(ann.get("/v1/records?after=0&wait=60"))
-        await asyncio.sleep(0)
         await socket.call("count")
         stopping = asyncio.create_task(stop_services([api.service]))
         end = await listener.next()

@@ -1,4 +1,4 @@
-"""What all three doors to the feed share: who may listen, for how long, and the checks meanwhile.
+"""The part that all three doors to the feed share: who may listen, for how long, and the checks meanwhile.
 
 Guarantees: a connection ends within `CHECK_S` and the seconds that a token is kept
 (`access/known_tokens.py`) after its credentials were revoked or its grants changed. A principal has at
