@@ -228,6 +228,11 @@ class Given(StrictModel):
         description="For this time the data stream accepts nothing: values are lost, deadlines are extended.",
         examples=["10m"],
     )
+    apply: OneOrMore | None = Field(
+        None,
+        description="Rule files that are applied now. Documents that are not in them are removed.",
+        examples=[["threshold-2.yaml"]],
+    )
     step: str | None = Field(
         None, description="Only this step of the action, by name or kind.", examples=["webhook"]
     )
