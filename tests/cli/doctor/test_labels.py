@@ -15,7 +15,9 @@ async def _store(connection: Connection, owner: str, cores: str) -> datetime:
     (row,) = await all_rows(connection, "select tocsin.instant() as now")
     now = row["now"]
     assert isinstance(now, datetime)
-    await connection.execute("select tocsin.extend_datapoints(%s, %s)", ((now - timedelta(days=1)).date(), now.date()))
+    await connection.execute(
+        "select tocsin.extend_datapoints(%s, %s)", ((now - timedelta(days=1)).date(), now.date())
+    )
     for number, core in enumerate(cores):
         await connection.execute(
             "insert into tocsin.datapoint (arrived_at, stream_seq, position, owner, key, ts, value, labels)"
