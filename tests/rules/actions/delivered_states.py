@@ -26,8 +26,9 @@ def told_by_mail(mailbox: Mailbox) -> dict[str, list[str]]:
     for envelope in mailbox.envelopes:
         assert isinstance(envelope.content, bytes)
         mail = message_from_bytes(envelope.content, policy=default)
-        text = mail.get_body(("plain",)).get_content()
-        (alarm_id,) = re.findall(r"^Alarm +([0-9a-f-]{36})", text, re.MULTILINE)
+        text = mail.get_body(("plain",))
+        assert text is not None
+        (alarm_id,) = re.findall(r"^Alarm +([0-9a-f-]{36})", text.get_content(), re.MULTILINE)
         state = "resolved" if mail["Subject"].startswith("[RESOLVED]") else "open"
         states.setdefault(alarm_id, []).append(state)
     return states
