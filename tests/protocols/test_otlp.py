@@ -1,4 +1,3 @@
-import gzip
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from tocsin.core.errors import InvalidInput
-from tocsin.protocols.otlp import MAX_OTLP_BYTES, decompress, export_answer, read_export
+from tocsin.protocols.otlp import export_answer, read_export
 from tocsin.protocols.sample import MAX_SAMPLES, Sample
 
 NANO = 1_700_000_000_000_000_000
@@ -103,17 +102,6 @@ def test_a_wrong_metric_is_a_problem_and_the_others_are_read(
     read = read_export(export(metric, good), is_json=True)
     assert "ok" in [sample.metric for sample in read.samples]
     assert reason is None or any(reason in problem for problem in read.problems)
-
-
-def test_a_compressed_body_is_read_up_to_its_bound() -> None:
-    assert decompress(gzip.compress(b"abc"), "gzip") == b"abc"
-    assert decompress(b"abc", "identity") == b"abc"
-    with pytest.raises(InvalidInput, match="more than"):
-        decompress(gzip.compress(b"0" * (MAX_OTLP_BYTES + 1)), "gzip")
-    with pytest.raises(InvalidInput, match="not gzip"):
-        decompress(b"abc", "gzip")
-    with pytest.raises(InvalidInput, match="not known"):
-        decompress(b"abc", "br")
 
 
 def test_too_many_values_are_refused() -> None:

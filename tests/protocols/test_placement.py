@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from schemas.documents import IngestMappingDocument
 from schemas.documents.ingest_mapping import MetricSource
+from schemas.values.series_key import series_key
 from schemas.wire.datapoint import check_datapoint
 from tocsin.protocols.placement import PlacedSamples, Placement, place_all
 from tocsin.protocols.sample import ReadSamples, Sample
@@ -17,17 +18,17 @@ def mapping(**keys: Any) -> IngestMappingDocument:
     return IngestMappingDocument.model_validate({"name": "m", "owner": "{instance}"} | keys)
 
 
-def no_dimensions(key: str) -> Sequence[str]:
-    return ()
-
-
 def placed(
     samples: list[Sample],
     *documents: IngestMappingDocument,
     source: MetricSource = "prometheus",
     dimensions: Sequence[str] = (),
 ) -> PlacedSamples:
-    return place_all(ReadSamples(samples), Placement(source, documents), lambda key: dimensions)
+    return place_all(
+        ReadSamples(samples),
+        Placement(source, documents),
+        lambda key, labels: series_key(key, labels, dimensions),
+    )
 
 
 @pytest.mark.parametrize(

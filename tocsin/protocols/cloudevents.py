@@ -129,7 +129,8 @@ def _event(attributes: dict[str, str], data: Any) -> dict[str, Any]:
 
 
 def _key(source: str, id: str) -> str:
-    key = f"cloudevent/{source}/{id}"
+    # The length keeps two pairs with the same joined text apart.
+    key = f"cloudevent/{len(source)}/{source}/{id}"
     return key if len(key) <= _MAX_KEY else f"cloudevent/{hashlib.sha256(key.encode()).hexdigest()}"
 
 

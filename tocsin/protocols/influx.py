@@ -14,7 +14,7 @@ from schemas.wire.datapoint import Value
 from tocsin.core.errors import InvalidInput
 from tocsin.protocols.sample import MAX_SAMPLES, ReadSamples, Sample, instant_of
 
-MAX_INFLUX_BYTES = 4 * 1024 * 1024
+MAX_INFLUX_BYTES = 2 * 1024 * 1024
 _MAX_LINE = 65_536
 _MAX_SHOWN = 60
 # Nanoseconds of one unit of `precision`.

@@ -16,7 +16,6 @@ not converted: its values are differences.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
@@ -38,25 +37,6 @@ _MAX_JSON_DEPTH = 20
 _NO_RECORDED_VALUE = 1
 _MAX_ATTRIBUTES = 128
 _KINDS = ("gauge", "sum", "histogram", "exponential_histogram", "summary")
-
-
-def decompress(body: bytes, encoding: str) -> bytes:
-    """The body without its `Content-Encoding`."""
-    if encoding in ("", "identity"):
-        plain = body
-    elif encoding == "gzip":
-        reader = zlib.decompressobj(wbits=31)
-        try:
-            plain = reader.decompress(body, MAX_OTLP_BYTES + 1)
-        except zlib.error:
-            raise InvalidInput("the body is not gzip, as its header says", remedy="compress it") from None
-    else:
-        raise InvalidInput(f"the encoding {encoding[:20]!r} is not known", remedy="use gzip or none")
-    if len(plain) > MAX_OTLP_BYTES:
-        raise InvalidInput(
-            f"the body has more than {MAX_OTLP_BYTES} bytes", remedy="export fewer metrics at once"
-        )
-    return plain
 
 
 def read_export(body: bytes, *, is_json: bool) -> ReadSamples:

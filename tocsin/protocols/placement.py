@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from schemas.documents.ingest_mapping import METRIC, PLACEHOLDER, IngestMappingDocument, MetricSource
-from schemas.values.series_key import series_key
 from schemas.wire.datapoint import check_datapoint
 from tocsin.core.errors import InvalidInput
 from tocsin.protocols.sample import ReadSamples, Sample
@@ -29,8 +28,8 @@ DEFAULT_OWNERS: Mapping[MetricSource, str] = {
     "influx": "{host}",
     "alertmanager": "{instance}",
 }
-Dimensions = Callable[[str], Sequence[str]]
-"""The dimensions of a key, from the datapoint_types in force."""
+SeriesKey = Callable[[str, dict[str, str]], str]
+"""The key of the series of a key and its labels, by the datapoint_types in force."""
 _NOT_IN_KEY = re.compile(r"[\s*>{\x00-\x1f\x7f\ud800-\udfff]")
 _NOT_IN_PART = re.compile(r"[\s.*>{\x00-\x1f\x7f\ud800-\udfff]")
 _MAX_SHOWN = 3
@@ -127,7 +126,7 @@ class _Mapping:
         return PLACEHOLDER.sub(value, text)
 
 
-def place_all(read: ReadSamples, placement: Placement, dimensions: Dimensions) -> PlacedSamples:
+def place_all(read: ReadSamples, placement: Placement, series_key: SeriesKey) -> PlacedSamples:
     """Place the samples of a request. The order of the samples is kept."""
     result = PlacedSamples(problems=list(read.problems), skipped=read.skipped)
     placed: list[Placed] = []
@@ -141,18 +140,18 @@ def place_all(read: ReadSamples, placement: Placement, dimensions: Dimensions) -
             result.skipped += 1
         else:
             placed.append(one)
-    mixed = _mixed_series(placed, dimensions, result.problems)
-    result.placed = [one for one in placed if _series(one, dimensions) not in mixed]
+    mixed = _mixed_series(placed, series_key, result.problems)
+    result.placed = [one for one in placed if _series(one, series_key) not in mixed]
     return result
 
 
 def _mixed_series(
-    placed: Sequence[Placed], dimensions: Dimensions, problems: list[str]
+    placed: Sequence[Placed], series_key: SeriesKey, problems: list[str]
 ) -> set[tuple[str, str]]:
     """The series that samples with different labels share; their problems are added."""
     label_sets: defaultdict[tuple[str, str], list[dict[str, str]]] = defaultdict(list)
     for one in placed:
-        sets = label_sets[_series(one, dimensions)]
+        sets = label_sets[_series(one, series_key)]
         if len(sets) < _MAX_SHOWN and one.sample.labels not in sets:
             sets.append(one.sample.labels)
     mixed = {series for series, sets in label_sets.items() if len(sets) > 1}
@@ -165,10 +164,10 @@ def _mixed_series(
     return mixed
 
 
-def _series(placed: Placed, dimensions: Dimensions) -> tuple[str, str]:
+def _series(placed: Placed, series_key: SeriesKey) -> tuple[str, str]:
     """As far as it is known: a key that is too long is rejected by the worker."""
     try:
-        return placed.owner, series_key(placed.key, placed.sample.labels, dimensions(placed.key))
+        return placed.owner, series_key(placed.key, placed.sample.labels)
     except ValueError:
         return placed.owner, placed.key
 
