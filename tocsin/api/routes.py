@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.api import health, reference
+from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import me, tokens
 
@@ -11,4 +12,7 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("me", router=me.router),
     RouteGroup("tokens", router=tokens.router),
+    RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),
+    RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
+    RouteGroup("cloudevents", routes=cloudevents.ROUTES),
 )

@@ -10,14 +10,15 @@ have changed meanwhile, and an event does not change.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from importlib.metadata import version
 from typing import Any
 
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from tocsin.api.access.permission import Access, Public, guarded
 
 from rules.language.cel import ExpressionInvalid, compile_matcher
 from rules.suppression.reader import Suppressions
@@ -25,7 +26,7 @@ from rules.suppression.suppression import matched_alarm
 from schemas.error_text import error_text
 from schemas.wire.ingest_event import IngestEvent
 from timers.working_set import database_now
-from tocsin import __version__
+from tocsin.api.access.permission import Access, Public, guarded
 from tocsin.api.protocols.metrics import parts_of
 from tocsin.api.protocols.outbox import send_events, summary_of
 from tocsin.core.db import fetch_all, fetch_dicts
@@ -68,7 +69,7 @@ async def _events(
                 continue
             if not decide(access.caller.principal, Operation.EMIT_EVENT, owner).allowed:
                 raise ValueError(f"{access.caller.name!r} may not emit events for owner {owner!r}")
-            events.append(IngestEvent.model_validate_json(_json(alert.event(owner, now))))
+            events.append(IngestEvent.model_validate_json(json.dumps(alert.event(owner, now))))
         except ValidationError as invalid:
             problems.append(f"the alert {alert.name[:80]!r}: {error_text(invalid)}")
         except ValueError as error:
@@ -123,7 +124,7 @@ async def show_status(request: Request, access: Access) -> Response:
     if parts.started_at is None:
         async with access.session() as connection:
             parts.started_at = await database_now(connection)
-    return JSONResponse(status_view(parts.started_at, __version__))
+    return JSONResponse(status_view(parts.started_at, version("tocsin")))
 
 
 async def show_build(request: Request) -> Response:
@@ -137,12 +138,6 @@ async def show_build(request: Request) -> Response:
 
 async def show_health(request: Request) -> Response:
     return PlainTextResponse("OK")
-
-
-def _json(fields: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(fields)
 
 
 _NO_DATA = "clients ask for it before they authenticate, and the answer has no data"

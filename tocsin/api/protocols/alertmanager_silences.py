@@ -10,11 +10,11 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from tocsin.api.access.permission import Access, guarded
 
 from rules.suppression.operator import add_silence, expire_silence
 from rules.suppression.silence_store import NewSilence, Row, find_silence, list_silences
 from timers.working_set import database_now
+from tocsin.api.access.permission import Access, guarded
 from tocsin.api.protocols.alertmanager import PATH
 from tocsin.core.db import Connection
 from tocsin.core.errors import Refused

@@ -9,12 +9,11 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from tocsin.api.context import ApiContext
-
 from rules.documents.rule_book import RuleBook, RuleSet
 from rules.engine import TypeIndex
 from schemas.documents import DatapointTypeDocument, IngestMappingDocument
 from schemas.documents.ingest_mapping import METRIC_SOURCES, MetricSource
+from tocsin.api.context import ApiContext
 from tocsin.protocols.placement import Placement
 
 _KEPT_S = 1.0

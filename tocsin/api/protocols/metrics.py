@@ -21,17 +21,17 @@ from google.protobuf.json_format import MessageToJson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+
+from schemas.documents.ingest_mapping import MetricSource
 from tocsin.api.access.permission import Access, Public, guarded
 from tocsin.api.context import ApiContext
 from tocsin.api.problems import ProblemRaised
-
-from schemas.documents.ingest_mapping import MetricSource
 from tocsin.api.protocols.mappings import MappingReader
 from tocsin.api.protocols.outbox import Rejections, send_datapoints, summary_of
 from tocsin.core.errors import InvalidInput
 from tocsin.policy import Operation, decide
 from tocsin.protocols import influx, otlp, remote_write
-from tocsin.protocols.content_encoding import decompress
+from tocsin.protocols.decompress import decompress
 from tocsin.protocols.placement import Placed, place_all
 from tocsin.protocols.sample import ReadSamples
 

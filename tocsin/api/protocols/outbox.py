@@ -23,15 +23,16 @@ from itertools import groupby
 from typing import Any
 
 from nats.errors import Error as NatsError
-from tocsin.api.access.permission import Access
-from tocsin.api.context import ApiContext
 
 from rules.lanes.dead_letters import send_dead_letter
+from rules.lanes.put_back import REQUEST
 from schemas.wire.datapoint import MAX_BYTES
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent
 from schemas.wire.subjects import datapoint_subject
 from timers.working_set import database_now
+from tocsin.api.access.permission import Access
+from tocsin.api.context import ApiContext
 from tocsin.core.errors import Unreachable
 from tocsin.core.instant import instant_text
 from tocsin.protocols.placement import Placed
@@ -118,7 +119,7 @@ class Rejections:
         letter = dead_letter(reason, f"POST {path}", at, body)
         try:
             js = (await context.bus()).jetstream(timeout=_ACK_S)
-            await send_dead_letter(js, context.settings, "request", letter, str(uuid.uuid4()))
+            await send_dead_letter(js, context.settings, REQUEST, letter, str(uuid.uuid4()))
         except (NatsError, OSError, TimeoutError, Unreachable):
             self._sent.pop(key, None)
 
