@@ -101,15 +101,13 @@ async def prometheus(folder: Path, url: str, token: str) -> AsyncIterator[None]:
 
 async def amtool(url: str, token: str, *arguments: str) -> str:
     address = url.replace("http://", f"http://any:{token}@") + "/alertmanager"
-    ran = await asyncio.to_thread(
-        subprocess.run,
-        [peer("amtool"), f"--alertmanager.url={address}", *arguments],
-        capture_output=True,
-        text=True,
-        env={"HOME": "/nonexistent"},
+    command = [str(peer("amtool")), f"--alertmanager.url={address}", *arguments]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"HOME": "/nonexistent"}
     )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    output, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return output.decode()
 
 
 async def test_prometheus_sends_samples_and_alerts_and_amtool_silences_the_alarm(

@@ -100,11 +100,10 @@ async def _shown_alerts(request: Request, access: Access) -> list[dict[str, Any]
         suppressions = await Suppressions().of(connection, alarms, now) if alarms else {}
     views = []
     for row, alarm in zip(rows, alarms, strict=True):
-        suppression = suppressions.get(alarm.id)
-        if (matcher is None or matcher.matches(alarm.fields)) and _is_wanted(
-            request, suppression and suppression.kind
-        ):
-            views.append(alert_view(row, suppression and suppression.key, now))
+        found = suppressions.get(alarm.id)
+        is_shown = matcher is None or matcher.matches(alarm.fields)
+        if is_shown and _is_wanted(request, found.kind if found else None):
+            views.append(alert_view(row, found.key if found else None, now))
     return views
 
 
