@@ -9,7 +9,6 @@ from typing import Any
 import aiohttp
 import pytest
 from influxdb_client.client.influxdb_client import InfluxDBClient
-from influxdb_client.client.write.point import Point
 from influxdb_client.client.write_api import SYNCHRONOUS
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics import MeterProvider
@@ -152,13 +151,8 @@ async def test_the_client_of_influx_writes_points(instance: RunningApi, connecti
 
     def write() -> None:
         with InfluxDBClient(url=instance.url, token=token, org="any", enable_gzip=True) as client:
-            point = (
-                Point("cpu")
-                .tag("host", "web-1")
-                .field("idle", 98.5)
-                .field("state", "o k")
-                .field("hot", False)
-            )
+            fields = {"idle": 98.5, "state": "o k", "hot": False}
+            point = {"measurement": "cpu", "tags": {"host": "web-1"}, "fields": fields}
             client.write_api(write_options=SYNCHRONOUS).write("any-bucket", record=point)
 
     await asyncio.to_thread(write)
