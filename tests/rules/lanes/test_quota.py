@@ -96,7 +96,7 @@ def test_the_first_pattern_that_matches_decides_and_zero_is_no_limit() -> None:
     assert usage(quota_events=0).batch().add_event("plant", AT) is None
 
 
-@pytest.mark.parametrize("text", ["plant", "plant-* rooms 5", "plant-* series many", "plant-* series -1"])
+@pytest.mark.parametrize("text", ["plant", "plant-* colours 5", "plant-* series many", "plant-* series -1"])
 def test_a_quota_that_cannot_be_read_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="is not 'OWNER-PATTERN KIND NUMBER'"):
         QuotaPatterns.parse(text, OwnerQuota())
