@@ -103,6 +103,18 @@ async def test_a_role_may_do_what_the_policy_allows_and_is_refused_the_rest(
         assert not find_texts(foreign, of), (place, foreign)
 
 
+async def test_a_grant_elsewhere_allows_nothing_for_an_owner_that_is_only_viewed(
+    api: RunningApi, connection: Connection
+) -> None:
+    of = await record(api, connection, "plant-7")
+    caller = await api.client("viewer:*", "admin:mill-*")
+    for method, route in CASES:
+        if route.operation is None or route.operation.startswith("view-"):
+            continue
+        answer = await ask(caller, method, route, of)
+        assert answer.status == 403, (method, route, answer)
+
+
 def find_texts(answer: Any, of: Recorded) -> set[str]:
     """Texts of an owner in an answer, without those that the caller itself sent."""
     content = json.dumps({**dict(answer.headers), "body": answer.text})
