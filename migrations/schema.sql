@@ -758,6 +758,24 @@ create table tocsin.member_series (
 ) with (fillfactor=70);
 comment on table tocsin.member_series is 'Series of the owners of members, as of the observations that health was computed from. Written by an apply, and by the worker that computes health.';
 
+create table tocsin.message_attempt (
+    consumer text not null,
+    seq bigint not null,
+    process text not null,
+    is_shared boolean not null default false,
+    deaths integer not null default 0,
+    began_at timestamp with time zone not null,
+    constraint message_attempt_consumer_check CHECK (((length(consumer) >= 1) AND (length(consumer) <= 100))),
+    constraint message_attempt_pkey PRIMARY KEY (consumer, seq)
+) with (fillfactor=50);
+CREATE INDEX message_attempt_process ON tocsin.message_attempt USING btree (process);
+comment on table tocsin.message_attempt is 'Messages that a worker is handling again after their handling was interrupted. The worker removes the row when the handling ends, in whatever way, so a row of a process that is gone means that the process died over the message.';
+comment on column tocsin.message_attempt.consumer is 'Consumer of a stream (actions, events, reports), or partition of a lane (data/3).';
+comment on column tocsin.message_attempt.seq is 'Sequence of the message in its stream.';
+comment on column tocsin.message_attempt.process is 'Process that handles the message.';
+comment on column tocsin.message_attempt.is_shared is 'Whether the process handled another message that is listed here at the same time.';
+comment on column tocsin.message_attempt.deaths is 'Processes that died while they handled this message, and no other one that is listed here.';
+
 create table tocsin.owner_grant (
     grantee text not null,
     pattern text not null,
@@ -2925,5 +2943,6 @@ insert into public.tocsin_migration (number, name, checksum) values (21, '0021_c
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
 insert into public.tocsin_migration (number, name, checksum) values (24, '0024_api_tokens', 'ddeb7e9181cdca38e462a7ebca789ce3ced59e59a5203034e084962f7ec22dcf');
+insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', '2dd0e64ca61c0f7f02c42bce7d0955711d252f7901c4366e621c83b317c3bd63');
 
 select tocsin.extend_log();

@@ -63,6 +63,7 @@ log_head              S      S    S       S       S         -
 member_alarm          S      -    SIUD    SID     S         -
 member_observation    S      -    SD      SD      S         -
 member_series         S      -    SIUD    SID     S         -
+message_attempt       -      -    SIUD    -       S         -
 owner_grant           -      -    -       -       S         -
 pipeline_report       SU     -    S       S       S         -
 prune_report          SU     -    S       S       SU        -
