@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.api import health, reference
+from tocsin.api import health, login, reference
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import (
     actions,
@@ -22,6 +22,7 @@ from tocsin.api.v1 import (
 GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
+    RouteGroup("login", routes=login.ROUTES),
     RouteGroup("many alarms", router=many_alarms.router),
     RouteGroup("alarms", router=alarms.router),
     RouteGroup("silences", router=silences.router),
