@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tocsin.api import health, login, reference
+from tocsin.api.live import routes as live
+from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import (
     actions,
@@ -20,6 +22,7 @@ from tocsin.api.v1 import (
 )
 
 GROUPS: tuple[RouteGroup, ...] = (
+    live.GROUP,
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("login", routes=login.ROUTES),
@@ -35,4 +38,7 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("instance", router=instance.router),
     RouteGroup("me", router=me.router),
     RouteGroup("tokens", router=tokens.router),
+    RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),
+    RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
+    RouteGroup("cloudevents", routes=cloudevents.ROUTES),
 )
