@@ -10,15 +10,20 @@ import pytest
 
 from tests.api.recorded import Recorded, put_alarm, record
 from tests.api.running_api import HttpClient, RunningApi
-from tocsin.api.route_group import GuardedRoute, guarded_routes
+from tocsin.api.route_group import GuardedRoute, RouteGroup, guarded_routes
 from tocsin.api.routes import GROUPS
 from tocsin.core.db import Connection
 from tocsin.policy import RULES, AccessRole, Scope
 
-ROUTES = [
-    route for route in guarded_routes(GROUPS) if not route.is_public and "WEBSOCKET" not in route.methods
+HANDLERS = guarded_routes([RouteGroup(group.name, router=group.router) for group in GROUPS])
+CASES = [(method, route) for route in HANDLERS for method in route.methods]
+PLAIN = [
+    (method, route)
+    for route in guarded_routes([RouteGroup(group.name, routes=group.routes) for group in GROUPS])
+    for method in route.methods
+    if not route.is_public and method not in ("HEAD", "WEBSOCKET")
 ]
-CASES = [(method, route) for route in ROUTES for method in route.methods if method != "HEAD"]
+"""Routes of bytes and streams: their own tests have their bodies and owners."""
 BODIES: dict[str, Any] = {
     "POST /v1/alarms:ack": lambda of: {"ids": [str(of.alarm)], "note": "x"},
     "POST /v1/alarms:resolve": lambda of: {"ids": [str(of.alarm)]},
@@ -37,6 +42,7 @@ BODIES: dict[str, Any] = {
     "POST /v1/channels/{name}:test": lambda of: {},
     "POST /v1/tokens": lambda of: {"name": f"t-{uuid.uuid4()}", "grants": ["viewer:nothing"]},
 }
+QUERIES = {"GET /v1/records": "?after=0&wait=0"}
 NAMES = {"kind": "event_rule", "name": "none", "token": "none"}
 # A worker and its streams are not running; the operation is refused before they are needed.
 NEEDS_A_WORKER = {"/v1/events", "/v1/datapoints", "/v1/channels/{name}:test"}
@@ -51,7 +57,7 @@ def ids(route: GuardedRoute, of: Recorded) -> dict[str, str]:
 async def ask(client: HttpClient, method: str, route: GuardedRoute, of: Recorded) -> Any:
     body = BODIES.get(f"{method} {route.path}")
     options: dict[str, Any] = {} if body is None else {"json": body(of)}
-    path = route.path.format(**ids(route, of))
+    path = route.path.format(**ids(route, of)) + QUERIES.get(f"{method} {route.path}", "")
     return await client.request(method, path, headers={"if-match": "*"}, **options)
 
 
@@ -74,6 +80,18 @@ async def test_no_route_answers_without_credentials(api: RunningApi, connection:
     for method, route in CASES:
         answer = await ask(stranger, method, route, of)
         assert (answer.status, answer.problem["type"]) == (401, "/docs/problems#unauthenticated"), route
+
+
+async def test_plain_routes_refuse_strangers_and_callers_without_the_operation(api: RunningApi) -> None:
+    stranger = await api.with_token(None)
+    clients = {role: await api.client(f"{role}:*") for role in AccessRole}
+    for method, route in PLAIN:
+        path = route.path.format(id=uuid.uuid4())
+        assert (await stranger.request(method, path)).status == 401, (method, route)
+        assert route.operation is not None
+        for role, client in clients.items():
+            if role is not AccessRole.ADMIN and role not in RULES[route.operation][0]:
+                assert (await client.request(method, path)).status == 403, (role, method, route)
 
 
 @pytest.mark.parametrize("role", list(AccessRole))
