@@ -118,6 +118,7 @@ _FUNCTIONS = MappingProxyType(
         "lock_rules": "author",
         "lock_tz_version": "clock",
         "log_tables": "clock cdc worker author operator",
+        "message_token": "worker",
         "move_records": "",
         "open_session": "api",
         "own_patterns": _ALL,
