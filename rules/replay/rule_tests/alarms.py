@@ -65,7 +65,7 @@ class SimulatedAlarms:
     def see(
         self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID, lineage: Lineage = ()
     ) -> None:
-        rules = self._rules.for_event(facts["type"])
+        rules = self._rules.for_event(facts["type"], facts["rule"])
         if not rules:
             return
         owner = facts["owner"]
