@@ -207,7 +207,7 @@ def test_a_metric_that_two_rules_record_is_that_of_the_first() -> None:
         {"alert": "A", "expr": "m > 1"},
     )
     problems = [rule.problem for rule in translate_prometheus(rule_file(*twice)).rules]
-    assert problems == ["", "another rule records 'm' too, and a calc_rule has one value", ""]
+    assert problems == ["", "", "it reads 'm', which 2 rules record: its matchers do not choose one of them"]
 
 
 def test_labels_of_messages_are_groups_and_the_owner_is_not_a_label() -> None:
