@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rules.engine.effects import Effects
-from rules.engine.firing import EVENTS_KEY, NO_LABELS, continue_firing, firing_entry
+from rules.engine.firing_entries import EVENTS_KEY, NO_LABELS, continue_firing, firing_entry
 from rules.engine.inputs import EventSeen, OpenAlarm, OpenAlarms
 from rules.engine.rule import Rule
 from rules.engine.state import FiringSeries, RuleState, Track, Tracks

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
 from rules.engine.effects import Effects, Suppressed
 from rules.engine.evaluate import fires
-from rules.engine.firing import EVENTS_KEY, NO_LABELS, continue_firing, firing_entry, is_open_entry
+from rules.engine.firing_entries import EVENTS_KEY, NO_LABELS, continue_firing, firing_entry, is_open_entry
 from rules.engine.inputs import EventSeen
 from rules.engine.over_alarms import see_transition
 from rules.engine.rule import Rule

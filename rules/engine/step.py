@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 
 from rules.engine.effects import Effects
 from rules.engine.evaluate import fires_on_arrival, fires_when_stale
-from rules.engine.firing import continue_firing, firing_entry, is_open_entry
+from rules.engine.firing_entries import continue_firing, firing_entry, is_open_entry
 from rules.engine.inputs import Arrival, Input, OpenAlarms, Value, WentStale
 from rules.engine.over_alarms import read_open_alarms
 from rules.engine.over_events import see_event

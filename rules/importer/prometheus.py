@@ -22,7 +22,7 @@ from rules.importer.annotations import label_names, message_template
 from rules.importer.formula import Formula, Input
 from rules.importer.names import Names
 from rules.importer.promql import PromqlExpression, constant, is_constant
-from rules.importer.recorded import RecordedMetrics, Recording
+from rules.importer.recorded import MetricRecording, RecordedMetrics
 from rules.importer.translation import (
     ImportedDocument,
     ImportedRule,
@@ -228,7 +228,7 @@ def translate_prometheus(files: Mapping[str, str], owner_label: str = DEFAULT_OW
     names = Names()
     names_by_number = {number: names.take(source.name) for number, source in enumerate(sources)}
     recorded = RecordedMetrics(
-        (source.name, Recording(names_by_number[number], _texts(source.rule.get("labels"))))
+        (source.name, MetricRecording(names_by_number[number], _texts(source.rule.get("labels"))))
         for number, source in enumerate(sources)
         if source.is_recording
     )

@@ -15,7 +15,7 @@ from rules.importer.translation import Untranslatable
 from schemas.wire.calculated import CALC_PREFIX
 
 
-class Recording(NamedTuple):
+class MetricRecording(NamedTuple):
     """A calc_rule of a recorded metric, and the labels that its recording rule adds."""
 
     name: str
@@ -23,8 +23,8 @@ class Recording(NamedTuple):
 
 
 class RecordedMetrics:
-    def __init__(self, recordings: Iterable[tuple[str, Recording]]) -> None:
-        self._by_metric: dict[str, list[Recording]] = {}
+    def __init__(self, recordings: Iterable[tuple[str, MetricRecording]]) -> None:
+        self._by_metric: dict[str, list[MetricRecording]] = {}
         for metric, recording in recordings:
             self._by_metric.setdefault(metric, []).append(recording)
         self.metrics = {one.name: metric for metric, found in self._by_metric.items() for one in found}
