@@ -57,7 +57,7 @@ def _may_select(matchers: Iterable[Any], labels: Mapping[str, str]) -> bool:
 def _matches(matcher: Any, value: str) -> bool:
     operator = str(matcher.op).removeprefix("MatchOp.")
     if operator in ("Equal", "NotEqual"):
-        return (matcher.value == value) == (operator == "Equal")
+        return bool(matcher.value == value) == (operator == "Equal")
     try:
         is_match = re.fullmatch(matcher.value, value) is not None
     except re.error:
