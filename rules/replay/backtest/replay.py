@@ -17,9 +17,8 @@ from typing import Any
 
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
-from rules.engine import Arrival, EventSeen, OpenAlarm, OpenAlarms, Rule, RuleState, Suppressed, WentStale
+from rules.engine import Arrival, EventSeen, OpenAlarm, Rule, RuleState, Suppressed, WentStale
 from rules.engine.messages import described_alarm
-from rules.engine.over_alarms import alarm_of
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
@@ -38,13 +37,13 @@ from rules.replay.backtest.recording.model import (
 )
 from rules.replay.backtest.timelines import RuleChange, Timelines
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
+from rules.replay.seen_alarms import SeenAlarms
 from schemas.values.series_key import base_key
-from schemas.wire.alarm_events import RuleTransition, event_type, is_transition
+from schemas.wire.alarm_events import RuleTransition
 from schemas.wire.calculated import CALC_PREFIX
 from tocsin.core.errors import InvalidInput
 from tocsin.core.instant import MICROSECOND
 
-_OPENED, _RESOLVED = event_type("opened"), event_type("resolved")
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -254,37 +253,20 @@ class EventReplay(LaneReplay):
         self._alarms = alarms
         self._timelines = timelines
         self._changes = list(reversed(timelines.of_events()))
-        self._open: dict[tuple[str, str], OpenAlarm] = {}
+        self._seen = SeenAlarms()
         """The alarms of both lanes that are open at the position of this lane."""
 
     def begin(self, initial_alarms: Iterable[InitialAlarm], rules: Iterable[Rule], at: datetime) -> None:
         """Begin with the alarms that are open at the start. Rules over alarms read them."""
         for initial in initial_alarms:
             alarm = initial.alarm
-            opened = OpenAlarm(alarm.rule, alarm.instance, initial.opened_at)
-            self._open[alarm.rule, alarm.instance] = opened
-        if self._open:
-            self._begin_over_alarms(rules, at)
+            self._seen.add(OpenAlarm(alarm.rule, alarm.instance, initial.opened_at))
+        if self._seen:
+            self._seen.begin(self.memory, rules, at)
 
     def _change_rules(self, change: RuleChange) -> None:
         super()._change_rules(change)
-        self._begin_over_alarms(change.begun, change.at)
-
-    def _begin_over_alarms(self, rules: Iterable[Rule], at: datetime) -> None:
-        opened = OpenAlarms(at, self.owner, tuple(self._open.values()))
-        for rule in rules:
-            if rule.composite is not None:
-                self.memory.step(rule, opened)
-
-    def _follow(self, event: RecordedEvent, facts: Mapping[str, Any]) -> None:
-        """Keep which alarms are open."""
-        if not is_transition(facts):
-            return
-        alarm = alarm_of(facts)
-        if event.type == _OPENED:
-            self._open.setdefault((alarm.rule, alarm.instance), alarm)
-        elif event.type == _RESOLVED:
-            self._open.pop((alarm.rule, alarm.instance), None)
+        self._seen.begin(self.memory, change.begun, change.at)
 
     def evaluate(self, event: RecordedEvent) -> None:
         """Evaluate the rules over events that apply to this event."""
@@ -293,7 +275,7 @@ class EventReplay(LaneReplay):
         if event.transition is not None:
             self._pass_sustain(event)
         facts = event.facts()
-        self._follow(event, facts)
+        self._seen.follow(facts)
         rules = self._timelines.at(event.seq).for_event(event.type, event.rule)
         if not rules:
             return
