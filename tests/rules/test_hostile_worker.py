@@ -75,7 +75,7 @@ def datapoint(chance: Chance) -> tuple[str, bytes]:
 
 
 def event(chance: Chance) -> tuple[str, bytes]:
-    fields = {
+    fields: dict[str, object] = {
         "id": chance.choice([str(uuid4()), "", "x" * 300, "good", "\0"]),
         "type": chance.choice(["noted", "alarm-opened", "quota-exceeded", "", "a b", "x" * 200]),
         "owner": chance.choice(["mallory", "", "\0", "x" * 200]),
@@ -89,7 +89,7 @@ def event(chance: Chance) -> tuple[str, bytes]:
 def report(chance: Chance) -> tuple[str, bytes]:
     step = chance.choice(["0", "-1", "99999999999", "1_0", "\u0661", "0x1", ""]) or "_"
     subject = chance.choice([f"report.{uuid4()}.{step}.{'0' * 32}", f"report.{step}", f"report.{uuid4()}"])
-    body = {
+    body: dict[str, object] = {
         "state": chance.choice(["completed", "failed", "due", None]),
         "attempt": chance.choice([None, 1, 2**31, -1, 10**30]),
         "result": chance.choice([{}, [], {"a": "\0"}, {"a": "x" * 70_000}]),
