@@ -1,4 +1,4 @@
-"""A token in the path of a URL, for clients that cannot send a header: calendar programs and pings.
+"""A token in the path of a URL, for clients that cannot send a header, such as calendar programs.
 
 A URL is written into logs and histories. So a token in a path works for these routes only, whatever else
 it may do; give it no other grants. `hide_secrets` removes it from what the API itself logs.
