@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import aiohttp
 import pytest
 
+from tests.api.killed_api import api_process
 from tests.api.running_api import HttpAnswer, HttpClient, RunningApi, running_api
 from tests.api.writing_group import WRITING_GROUPS
 from tests.sessions import Sessions
@@ -123,24 +122,6 @@ async def test_a_stranger_learns_nothing_about_keys(api: RunningApi) -> None:
     await post(await api.client("operator:*"))
     assert (await post(await api.with_token(None))).status == 401
     assert (await post(await api.client("viewer:*"))).status == 403
-
-
-@asynccontextmanager
-async def api_process(settings: Settings) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    served = settings.model_copy(update={"api": "127.0.0.1:0"})
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.api.api_process", served.model_dump_json()), stdout=PIPE
-    )
-    try:
-        assert process.stdout is not None
-        line = ""
-        while not line.startswith("http"):
-            line = (await process.stdout.readline()).decode().strip()
-        yield process, line
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 @pytest.mark.parametrize("is_committed", [False, True], ids=["before the commit", "after the commit"])
