@@ -34,6 +34,7 @@ from rules.engine import (
     DropPending,
     Effect,
     Effects,
+    HeartbeatRule,
     Input,
     MessageFailed,
     Open,
@@ -42,10 +43,12 @@ from rules.engine import (
     Rule,
     RuleState,
     Suppressed,
+    pass_gap,
     pass_time,
     step,
 )
 from rules.health.observations import Observation, alarm_observations
+from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import Writes
 from rules.lanes.lineage_store import insert_lineages
 from schemas.wire.alarm_events import (
@@ -198,6 +201,10 @@ class AlarmBatch(Writes):
     def apply_time(self, rule: Rule, key: StateKey, until: datetime) -> None:
         """Handle what is due before `until` without an input. Inputs at that instant may follow."""
         self._apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
+
+    def apply_gap(self, rule: HeartbeatRule, key: StateKey, gap: ArrivalGap) -> None:
+        """An arrival gap has ended in the partition of a heartbeat."""
+        self._apply_observed(key, lambda state: pass_gap(rule, key[1], state, gap.began_at, gap.ended_at))
 
     def _apply_observed(
         self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None

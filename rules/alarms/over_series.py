@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rules.alarms.batch_writes import AlarmBatch, StateKey, read_states, state_key
+from rules.alarms.check_ins import check_in_events
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
 from rules.alarms.staleness import (
     NO_GAPS,
@@ -42,7 +43,7 @@ from schemas.wire.subjects import token
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.instant import MICROSECOND
-from tocsin.core.records import NewCalculated, NewRecords
+from tocsin.core.records import NewCalculated, NewEvent, NewRecords
 
 _NO_MEMBERS = Members()
 # Inputs that are evaluated before other tasks may run.
@@ -63,7 +64,7 @@ class SeriesAlarms:
         newest.last_seq = batch.last_seq
         fresh = self._cache.for_rules(batch.rules_seq, rules.types, batch.partition)
         inputs = [*batch.inputs, *await _owners_to_recheck(connection, batch, rules)]
-        return await plan_batch(
+        planned = await plan_batch(
             connection,
             batch.partition,
             inputs,
@@ -73,6 +74,8 @@ class SeriesAlarms:
             batch.gaps,
             batch.lineages,
         )
+        planned.check_ins = list(check_in_events(batch.inputs))
+        return planned
 
 
 class OwnerWatermark(NamedTuple):
@@ -121,9 +124,11 @@ async def plan_batch(
     rechecked = {
         key: input.until for input in inputs if isinstance(input, OwnerWatermark) for key in input.rechecked
     }
-    states = await read_states(connection, (*_subjects(rules, timeline), *sustained, *rechecked))
+    heartbeats = await _read_heartbeats(connection, partition, rules, new_gaps)
+    subjects = (*_subjects(rules, timeline), *sustained, *rechecked, *heartbeats)
+    states = await read_states(connection, subjects)
     alarms = AlarmBatch("data", partition, states, members.owners)
-    await _evaluate(alarms, rules, timeline, lineages)
+    await _evaluate(alarms, rules, timeline, lineages, _GapsOfHeartbeats(rules, heartbeats, new_gaps))
     if until is not None:
         rechecked |= dict.fromkeys(alarms.keys_to_recheck(until), until)
     for key, watermark in {**sustained, **rechecked}.items():
@@ -148,6 +153,8 @@ class SeriesBatch(Writes):
         observations: Sequence[Observation],
     ) -> None:
         self.observations = observations
+        self.check_ins: Sequence[NewEvent] = ()
+        """The events of the check-ins of the batch."""
         self._alarms = alarms
         self._changed = changed
         self._calculated = calculated
@@ -184,7 +191,8 @@ class SeriesBatch(Writes):
 
     def records_to_append(self) -> NewRecords:
         rows = [observation.to_json() for observation in self.observations]
-        return NewRecords(self._alarms.events, calculated=self._calculated, observations=rows)
+        events = [*self.check_ins, *self._alarms.events]
+        return NewRecords(events, calculated=self._calculated, observations=rows)
 
 
 async def _disarm(connection: Connection, disarmed: Sequence[TrackedSeries]) -> None:
@@ -219,13 +227,42 @@ async def _evaluate(
     rules: CompiledRules,
     timeline: Sequence[Arrival | WentStale],
     lineages: Mapping[int, tuple[str, ...]],
+    gaps: _GapsOfHeartbeats,
 ) -> None:
     for number, input in enumerate(timeline):
+        gaps.end_before(alarms, input.at)
         lineage = lineages.get(input.seq, ()) if lineages and isinstance(input, Arrival) else ()
         for rule in rules.for_key(input.key):
             alarms.apply_input(rule, input, lineage=lineage)
         if number % _INPUTS_PER_SLICE == 0:
             await asyncio.sleep(0)  # Lets transactions of other partitions continue.
+    gaps.end_before(alarms, None)
+
+
+class _GapsOfHeartbeats:
+    """The arrival gaps that a batch ends, as inputs of the heartbeats of its partition."""
+
+    def __init__(self, rules: CompiledRules, keys: Sequence[StateKey], gaps: Sequence[ArrivalGap]) -> None:
+        self._rules = {rule.name: rule for rule in rules.heartbeats}
+        self._keys = [key for key in keys if key[0] in self._rules]
+        self._gaps = list(gaps) if self._keys else []
+
+    def end_before(self, alarms: AlarmBatch, at: datetime | None) -> None:
+        """End the gaps that come before an input; all of them if `at` is None."""
+        while self._gaps and (at is None or self._gaps[0].ended_at <= at):
+            gap = self._gaps.pop(0)
+            for key in self._keys:
+                alarms.apply_gap(self._rules[key[0]], key, gap)
+
+
+async def _read_heartbeats(
+    connection: Connection, partition: int, rules: CompiledRules, gaps: Sequence[ArrivalGap]
+) -> list[StateKey]:
+    """The heartbeats that the gaps of a batch concern."""
+    if not gaps or not rules.heartbeats:
+        return []
+    rows = await fetch_all(connection, "rules.alarms/list_heartbeats", {"partition": partition})
+    return [(rule, owner, instance) for rule, owner, instance in rows]
 
 
 def _timeline(

@@ -24,6 +24,8 @@ from rules.engine.effects import (
     Resolve,
     Suppressed,
 )
+from rules.engine.heartbeat_rule import HeartbeatRule
+from rules.engine.heartbeat_step import begin_heartbeat, pass_gap
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.rule import Rule, RuleInvalid
 from rules.engine.state import BLANK, RuleState
@@ -44,6 +46,7 @@ __all__ = [
     "Effect",
     "Effects",
     "EventSeen",
+    "HeartbeatRule",
     "Input",
     "MessageFailed",
     "Open",
@@ -58,7 +61,9 @@ __all__ = [
     "WentStale",
     "adopt",
     "advance",
+    "begin_heartbeat",
     "end",
+    "pass_gap",
     "pass_time",
     "resolve_by_operator",
     "step",

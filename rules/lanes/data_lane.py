@@ -25,6 +25,7 @@ from rules.lanes.data_stream import (
     canary_subject,
     ensure_data_stream,
     is_calculated_subject,
+    partition_of,
     partition_subject,
     producer_subject,
 )
@@ -36,9 +37,11 @@ from rules.lanes.rules_unchanged import RulesUnchanged
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.error_text import error_text
 from schemas.wire.calculated import CalculatedDatapoint
+from schemas.wire.check_in import HEARTBEAT_PREFIX, check_datapoint_of
 from schemas.wire.datapoint import Series, TimestampBounds, problem_summary, read_datapoints, series_of
 from schemas.wire.dead_letter import dead_letter
-from tocsin.core.db import Connection, fetch_one, statement
+from schemas.wire.subjects import token
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 
@@ -131,7 +134,17 @@ class DataLane:
                 remedy=f"set it to {row[0]}",
             )
         await ensure_data_stream(js, self._settings, row[1] + 1)
+        await self._place_heartbeats(connection, wanted)
         self._js = js
+
+    async def _place_heartbeats(self, connection: Connection, partitions: int) -> None:
+        """Place the states of heartbeats that were applied before the first worker ran."""
+        rows = await fetch_all(connection, "rules.lanes/list_heartbeat_owners")
+        placed = {owner: partition_of(token(owner), partitions) for owner, _ in rows}
+        moved = {owner: placed[owner] for owner, partition in rows if placed[owner] != partition}
+        if moved:
+            columns = {"owners": list(moved), "partitions": list(moved.values())}
+            await connection.execute(statement("rules.lanes/place_heartbeats"), columns)
 
     def watermark_of(self, message: LaneMessage) -> datetime | None:
         return message.at
@@ -243,6 +256,16 @@ class ParsedBatch:
         if message.lineage:
             self.lineages[message.seq] = message.lineage
         for position, key, value, ts, labels in datapoints:
+            if key.startswith(HEARTBEAT_PREFIX):
+                try:
+                    check_datapoint_of(key, value, labels)
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
+                arrival = Arrival(message.at, message.seq, series.owner, key, value, ts, labels)
+                self.inputs.append(arrival)
+                self.datapoints.append(PlacedArrival(position, arrival))
+                continue
             expected = self.types.of(key)
             if expected is not None and _VALUE_KINDS[type(value)] != expected.value:
                 problems.append(

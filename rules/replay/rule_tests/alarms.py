@@ -50,11 +50,19 @@ class SimulatedAlarms:
         self._lineage: Lineage = ()
         """The lineage of the input that is being evaluated. Its transitions inherit it."""
 
-    def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
-        memory = self._over_series.get(arrival.owner)
+    def begin_heartbeats(self, at: datetime) -> None:
+        for owner in sorted({owner for rule in self._rules.heartbeats for owner in rule.owners}):
+            self._memory(owner).begin_heartbeats(at)
+
+    def _memory(self, owner: str) -> SeriesMemory:
+        memory = self._over_series.get(owner)
         if memory is None:
-            memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
-            self._over_series[arrival.owner] = memory
+            memory = SeriesMemory(owner, self._rules, self.store, self, self._gaps)
+            self._over_series[owner] = memory
+        return memory
+
+    def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
+        memory = self._memory(arrival.owner)
         with self._inheriting(lineage):
             memory.arrive([arrival])
         stale_after = self._rules.types.stale_after(arrival.key)
