@@ -1001,8 +1001,6 @@ alter table tocsin.action_event add constraint action_event_action_id_fkey FOREI
 
 alter table tocsin.action_wait add constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
 
-alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.lane_partition(lane, partition);
-
 alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
 
 CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
@@ -2791,6 +2789,6 @@ insert into public.tocsin_migration (number, name, checksum) values (20, '0020_p
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
-insert into public.tocsin_migration (number, name, checksum) values (24, '0024_heartbeats', '4d1158162d9c76ea729f7087f4a7fd8265a386998c2753c10e52aebac643e1f4');
+insert into public.tocsin_migration (number, name, checksum) values (24, '0024_heartbeats', '00f021caf8d43932bf1a5804d14ffc2309834e78faa1c4d2233886213293d14c');
 
 select tocsin.extend_log();

@@ -231,7 +231,8 @@ class SeriesMemory(RuleMemory):
         series, states, rules_for_key = self.series, self.states, self.rules.for_key
         for arrival in arrivals:
             if self._gaps and self.rules.heartbeats:
-                self._pass_gaps(arrival.at)
+                # A gap begins with the arrival before it.
+                self._pass_gaps(arrival.at - MICROSECOND)
             if arrival.at >= series.next_due:
                 self.pass_deadlines(arrival.at)
             if series.is_late(arrival):

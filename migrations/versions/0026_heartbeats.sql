@@ -1,10 +1,13 @@
 -- Heartbeats: deadlines of check-ins are states of rules that a worker evaluates when the watermark of
--- their partition has passed them (docs/decisions/0028).
+-- their partition has passed them (docs/decisions/0030).
 
 create or replace function tocsin.is_reserved_type(type text) returns boolean
 language sql immutable parallel safe
 return type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|heartbeat)-'
        or type in ('series-forgotten', 'log-pruned', 'log-gap-recorded', 'stream-rebuilt');
+
+-- A heartbeat may be applied before the first worker creates the partitions; that worker then places it.
+alter table tocsin.rule_state drop constraint rule_state_lane_partition_fkey;
 
 comment on column tocsin.rule_state.event_rule is
     'Name of the event_rule; stale:<type> for the rule that a datapoint_type implies, heartbeat:<name> for a heartbeat.';
