@@ -34,7 +34,6 @@ from rules.engine import (
     DropPending,
     Effect,
     Effects,
-    HeartbeatRule,
     Input,
     MessageFailed,
     Open,
@@ -43,12 +42,10 @@ from rules.engine import (
     Rule,
     RuleState,
     Suppressed,
-    pass_gap,
     pass_time,
     step,
 )
 from rules.health.observations import Observation, alarm_observations
-from rules.lanes.arrival_gap import ArrivalGap
 from rules.lanes.batch import Writes
 from rules.lanes.lineage_store import insert_lineages
 from schemas.wire.alarm_events import (
@@ -188,7 +185,7 @@ class AlarmBatch(Writes):
         """
         key, first = state_key(rule, input), len(self.events)
         before = self._state(key) if lineage else BLANK
-        self._apply_observed(key, lambda state: step(rule, state, input), correlation_id)
+        self.apply_observed(key, lambda state: step(rule, state, input), correlation_id)
         if lineage:
             ids = [event.id for event in self.events[first:]]
             self._lineages |= dict.fromkeys([*ids, *_sustained_event_ids(before, self._state(key))], lineage)
@@ -200,13 +197,9 @@ class AlarmBatch(Writes):
 
     def apply_time(self, rule: Rule, key: StateKey, until: datetime) -> None:
         """Handle what is due before `until` without an input. Inputs at that instant may follow."""
-        self._apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
+        self.apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
 
-    def apply_gap(self, rule: HeartbeatRule, key: StateKey, gap: ArrivalGap) -> None:
-        """An arrival gap has ended in the partition of a heartbeat."""
-        self._apply_observed(key, lambda state: pass_gap(rule, key[1], state, gap.began_at, gap.ended_at))
-
-    def _apply_observed(
+    def apply_observed(
         self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
         effects = self.change_state(key, function, correlation_id)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from rules.alarms.batch_writes import AlarmBatch, StateKey, read_states, state_key
 from rules.alarms.check_ins import check_in_events
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
+from rules.alarms.heartbeat_gaps import HeartbeatGaps
 from rules.alarms.staleness import (
     NO_GAPS,
     SeriesKey,
@@ -124,11 +125,11 @@ async def plan_batch(
     rechecked = {
         key: input.until for input in inputs if isinstance(input, OwnerWatermark) for key in input.rechecked
     }
-    heartbeats = await _read_heartbeats(connection, partition, rules, new_gaps)
-    subjects = (*_subjects(rules, timeline), *sustained, *rechecked, *heartbeats)
+    gaps_of_heartbeats = await HeartbeatGaps.read(connection, partition, rules, new_gaps)
+    subjects = (*_subjects(rules, timeline), *sustained, *rechecked, *gaps_of_heartbeats.keys)
     states = await read_states(connection, subjects)
     alarms = AlarmBatch("data", partition, states, members.owners)
-    await _evaluate(alarms, rules, timeline, lineages, _GapsOfHeartbeats(rules, heartbeats, new_gaps))
+    await _evaluate(alarms, rules, timeline, lineages, gaps_of_heartbeats)
     if until is not None:
         rechecked |= dict.fromkeys(alarms.keys_to_recheck(until), until)
     for key, watermark in {**sustained, **rechecked}.items():
@@ -227,7 +228,7 @@ async def _evaluate(
     rules: CompiledRules,
     timeline: Sequence[Arrival | WentStale],
     lineages: Mapping[int, tuple[str, ...]],
-    gaps: _GapsOfHeartbeats,
+    gaps: HeartbeatGaps,
 ) -> None:
     for number, input in enumerate(timeline):
         gaps.end_before(alarms, input.at)
@@ -237,32 +238,6 @@ async def _evaluate(
         if number % _INPUTS_PER_SLICE == 0:
             await asyncio.sleep(0)  # Lets transactions of other partitions continue.
     gaps.end_before(alarms, None)
-
-
-class _GapsOfHeartbeats:
-    """The arrival gaps that a batch ends, as inputs of the heartbeats of its partition."""
-
-    def __init__(self, rules: CompiledRules, keys: Sequence[StateKey], gaps: Sequence[ArrivalGap]) -> None:
-        self._rules = {rule.name: rule for rule in rules.heartbeats}
-        self._keys = [key for key in keys if key[0] in self._rules]
-        self._gaps = list(gaps) if self._keys else []
-
-    def end_before(self, alarms: AlarmBatch, at: datetime | None) -> None:
-        """End the gaps that come before an input; all of them if `at` is None."""
-        while self._gaps and (at is None or self._gaps[0].ended_at <= at):
-            gap = self._gaps.pop(0)
-            for key in self._keys:
-                alarms.apply_gap(self._rules[key[0]], key, gap)
-
-
-async def _read_heartbeats(
-    connection: Connection, partition: int, rules: CompiledRules, gaps: Sequence[ArrivalGap]
-) -> list[StateKey]:
-    """The heartbeats that the gaps of a batch concern."""
-    if not gaps or not rules.heartbeats:
-        return []
-    rows = await fetch_all(connection, "rules.alarms/list_heartbeats", {"partition": partition})
-    return [(rule, owner, instance) for rule, owner, instance in rows]
 
 
 def _timeline(

@@ -22,12 +22,12 @@ its bucket expires, before an arrival of the same instant. A window without a re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
 from rules.engine.effects import Effects, Suppressed
 from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
+from rules.engine.event_begin import begun_by, severity_of_event
 from rules.engine.heartbeat_rule import HeartbeatRule
 from rules.engine.heartbeat_step import pass_heartbeat, step_heartbeat
 from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
@@ -38,7 +38,6 @@ from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
 from rules.engine.windows import Window
 from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
 
-_NO_LABELS: dict[str, str] = {}
 _EVENTS_KEY = ""
 """The key of the entry in `firing_series` that stands for the events of an owner."""
 
@@ -254,9 +253,9 @@ def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tu
         return _count_event(rule, state, event, firing, evaluated)
     is_firing = fires(rule, activation, _is_open(state, firing))
     if is_firing and firing is None:
-        begun = _begun_by(rule, event)
+        begun = begun_by(rule, event)
         return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
-    severity = _severity_of(rule, event)
+    severity = severity_of_event(rule, event)
     if is_firing and firing is not None and severity > firing.severity:
         escalated = firing._replace(severity=severity, clear_due_at=None)
         return transition(rule, state, {**state.firing_series, _EVENTS_KEY: escalated}, evaluated)
@@ -285,31 +284,11 @@ def _count_event(
         return state, ()
     clear_due_at = instant_of(int(instants[0][0])) + rule.count_over + rule.keep_firing_for
     if firing is None:
-        begun = _begun_by(rule, event)._replace(clear_due_at=clear_due_at)
+        begun = begun_by(rule, event)._replace(clear_due_at=clear_due_at)
     else:
-        severity = max(firing.severity, _severity_of(rule, event))
+        severity = max(firing.severity, severity_of_event(rule, event))
         begun = firing._replace(clear_due_at=clear_due_at, severity=severity)
     return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
-
-
-def _begun_by(rule: Rule, event: EventSeen) -> FiringSeries:
-    payload = event.facts.get("payload")
-    return FiringSeries(
-        since=event.at,
-        due_at=event.at + rule.sustain,
-        cause="fired",
-        value=None,
-        labels=_NO_LABELS,
-        event_id=str(event.facts.get("id") or ""),
-        event_type=str(event.facts.get("type") or ""),
-        severity=_severity_of(rule, event),
-        payload=dict(payload) if isinstance(payload, Mapping) else {},
-    )
-
-
-def _severity_of(rule: Rule, event: EventSeen) -> int:
-    severity = event.facts.get("severity")
-    return int(severity) if rule.takes_severity_of_event and severity else rule.severity
 
 
 def _begin(

@@ -246,7 +246,7 @@ class SeriesMemory(RuleMemory):
                 after, effects = step(rule, before, arrival)
                 if after is before:
                     continue
-                if effects or after.expire_at is not before.expire_at:
+                if effects or after.expire_at is not before.expire_at or rule.is_heartbeat:
                     self._change(key, after, effects)
                 else:
                     states[key] = after

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_check_in import CheckInKeys
 from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS, Kind
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
@@ -19,7 +20,6 @@ from schemas.values.key_pattern import Key
 from schemas.values.names import Name, Owner
 from schemas.values.rule_ref import ALARM_RULE_PATTERN
 from schemas.wire.calculated import CALC_PREFIX, HEALTH_KEY
-from schemas.wire.check_in import MAX_LOG_LENGTH, MAX_RUN_LENGTH, Status
 from tocsin.core.errors import InvalidInput
 
 Value = float | int | str | bool
@@ -135,7 +135,7 @@ _Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Value)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
-class Given(StrictModel):
+class Given(CheckInKeys):
     """One input of a test: a series, an event, an operator's act, or an action that fails."""
 
     at: Instant = Field(
@@ -175,19 +175,6 @@ class Given(StrictModel):
         None,
         description="Action to whose newest run the event is a reply: it has the correlation id of the run.",
         examples=["release"],
-    )
-    check_in: Name | None = Field(
-        None, description="Heartbeat to which a job checks in.", examples=["nightly-backup"]
-    )
-    status: Status = Field("success", description="With `check_in`: its status.", examples=["start"])
-    exit_code: Annotated[int, Field(ge=-(10**9), le=10**9)] | None = Field(
-        None, description="With `check_in`: the exit code; 0 is a success.", examples=[1]
-    )
-    run_id: Annotated[str, Field(max_length=MAX_RUN_LENGTH)] = Field(
-        "", description="With `check_in`: pairs the start and the end of a run.", examples=["a1"]
-    )
-    log: Annotated[str, Field(max_length=MAX_LOG_LENGTH)] = Field(
-        "", description="With `check_in`: the end of the output.", examples=["disk full"]
     )
     acknowledge: AlarmRule | None = Field(
         None, description="Rule whose open alarm an operator acknowledges.", examples=["dsp-hot"]

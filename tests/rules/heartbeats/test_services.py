@@ -93,7 +93,8 @@ async def test_a_fail_opens_at_once_and_its_log_reaches_the_actions(
     await eventually(is_open, "the alarm of the owner that failed is open", within=60)
     await eventually(is_noted, "the action ran for the event of the check-in", within=60)
     events = await all_rows(
-        connection, "select type, owner, payload from tocsin.event where starts_with(type, 'heartbeat-') order by seq"
+        connection,
+        "select type, owner, payload from tocsin.event where starts_with(type, 'heartbeat-') order by seq",
     )
     assert [(event["type"], event["owner"]) for event in events] == [
         ("heartbeat-start", "db-2"),

@@ -21,8 +21,10 @@ from rules.engine import (
     pass_time,
     step,
 )
+from rules.lanes.arrival_gap import ArrivalGap
+from rules.replay.rule_tests.world import World
 from schemas.wire.check_in import check_in_key
-from tests.rules.heartbeats.cases import NAME, Case, CheckInAt, cases
+from tests.rules.heartbeats.cases import NAME, Case, CheckInAt, GapAt, cases
 from tocsin.core.instant import MICROSECOND
 
 
@@ -70,3 +72,19 @@ def test_the_transitions_are_those_of_the_table(case: Case) -> None:
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
 def test_it_makes_no_difference_how_often_time_passes(case: Case) -> None:
     assert run(case, often=timedelta(minutes=7)) == case.transitions
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
+def test_a_rule_test_has_the_transitions_of_the_table(case: Case) -> None:
+    gaps = [ArrivalGap(given.at, given.ended_at) for given in case.inputs if isinstance(given, GapAt)]
+    world = World([case.document], case.begins, gaps)
+    for given in case.inputs:
+        if isinstance(given, CheckInAt):
+            world.at(given.at, "check_in", heartbeat=NAME, owner=NAME, check_in=given.check_in)
+    world.run_until(case.until)
+    found = [
+        (entry.at, entry.state, "" if entry.state == "resolved" else entry.details["heartbeat"]["cause"])
+        for entry in world.log
+        if entry.kind == "alarm"
+    ]
+    assert found == case.transitions
