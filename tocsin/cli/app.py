@@ -14,6 +14,7 @@ from tocsin.cli.calendars import import_ics, show
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
+from tocsin.cli.heartbeats import check_in, heartbeats, run_job
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
 from tocsin.cli.rules import apply, backtest, channels, check, export, imports, plan, rules, schema, test
 from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
@@ -69,6 +70,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "notifications": notifications.notifications,
         "series": series.series,
         "health": health.health,
+        "heartbeats": heartbeats.heartbeats,
         "schedules": schedules.schedules,
         "upcoming": upcoming.upcoming,
         "timers": _group(timers.timers, {"retry": timers.retry}),
@@ -93,6 +95,8 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         ),
         "send": send.send,
         "emit": emit.emit,
+        "checkin": check_in.check_in,
+        "run-job": run_job.run_job,
         "schedule": _group(
             "Add, show, pause, resume, run or cancel one schedule.",
             {
