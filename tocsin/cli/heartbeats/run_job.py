@@ -19,7 +19,7 @@ import time
 import uuid
 from collections import deque
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -104,7 +104,7 @@ class _Job:
                 loop.remove_signal_handler(number)
         return code if code >= 0 else 128 - code
 
-    async def _copy(self, source: asyncio.StreamReader, target: IO[str]) -> None:
+    async def _copy(self, source: asyncio.StreamReader, target: TextIO) -> None:
         """Pass the output on as it comes, and keep its end."""
         while chunk := await source.read(65_536):
             self._keep(chunk)
