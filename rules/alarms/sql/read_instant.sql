@@ -1,1 +1,2 @@
+-- The present instant of the database.
 select tocsin.instant()

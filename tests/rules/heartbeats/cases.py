@@ -31,7 +31,7 @@ class GapAt(NamedTuple):
     ended_at: datetime
 
 
-class Case(NamedTuple):
+class HeartbeatCase(NamedTuple):
     title: str
     document: HeartbeatDocument
     begins: datetime
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     """The instant, the transition and the cause, which is empty for a resolution."""
 
 
-def cases() -> list[Case]:
+def cases() -> list[HeartbeatCase]:
     return [_case(entry) for entry in yaml.safe_load(_TABLE.read_text())]
 
 
@@ -49,12 +49,12 @@ def calendars() -> list[CalendarDocument]:
     return [CalendarDocument.model_validate(calendar) for calendar in _CALENDARS]
 
 
-def _case(entry: dict[str, Any]) -> Case:
+def _case(entry: dict[str, Any]) -> HeartbeatCase:
     document = HeartbeatDocument.model_validate({"name": NAME, **entry["heartbeat"]})
     resolved = Calendars(calendars()).resolve(document)
     assert isinstance(resolved, HeartbeatDocument)
     zone = ZoneInfo(document.tz)
-    return Case(
+    return HeartbeatCase(
         entry["case"],
         resolved,
         _instant(str(entry["begins"]), zone)[0],

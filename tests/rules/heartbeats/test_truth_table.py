@@ -24,7 +24,7 @@ from rules.engine import (
 from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.rule_tests.world import World
 from schemas.wire.check_in import check_in_key
-from tests.rules.heartbeats.cases import NAME, Case, CheckInAt, GapAt, cases
+from tests.rules.heartbeats.cases import NAME, CheckInAt, GapAt, HeartbeatCase, cases
 from tocsin.core.instant import MICROSECOND
 
 
@@ -38,7 +38,7 @@ def transitions(effects: Effects) -> Iterable[tuple[datetime, str, str]]:
             yield effect.at, "resolved", ""
 
 
-def run(case: Case, often: timedelta | None = None) -> list[tuple[datetime, str, str]]:
+def run(case: HeartbeatCase, often: timedelta | None = None) -> list[tuple[datetime, str, str]]:
     """All transitions; with `often`, time passes in steps and the state is stored after each."""
     rule, found = heartbeat_rule(case.document), []
     state, effects = begin_heartbeat(rule, NAME, BLANK, case.begins)
@@ -65,17 +65,17 @@ def run(case: Case, often: timedelta | None = None) -> list[tuple[datetime, str,
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
-def test_the_transitions_are_those_of_the_table(case: Case) -> None:
+def test_the_transitions_are_those_of_the_table(case: HeartbeatCase) -> None:
     assert run(case) == case.transitions
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
-def test_it_makes_no_difference_how_often_time_passes(case: Case) -> None:
+def test_it_makes_no_difference_how_often_time_passes(case: HeartbeatCase) -> None:
     assert run(case, often=timedelta(minutes=7)) == case.transitions
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
-def test_a_rule_test_has_the_transitions_of_the_table(case: Case) -> None:
+def test_a_rule_test_has_the_transitions_of_the_table(case: HeartbeatCase) -> None:
     gaps = [ArrivalGap(given.at, given.ended_at) for given in case.inputs if isinstance(given, GapAt)]
     world = World([case.document], case.begins, gaps)
     for given in case.inputs:

@@ -57,10 +57,10 @@ def run_job(
     Example of a crontab:
       0 2 * * * tocsin run-job nightly-backup -- /usr/local/bin/backup --all
     """
-    raise typer.Exit(asyncio.run(_Job(name, command, owner or name, wait, log).run()))
+    raise typer.Exit(asyncio.run(ReportedJob(name, command, owner or name, wait, log).run()))
 
 
-class _Job:
+class ReportedJob:
     def __init__(self, name: str, command: list[str], owner: str, wait_s: float, keeps_log: bool) -> None:
         self._name = name
         self._command = command
