@@ -10,6 +10,7 @@ from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
 from schemas.documents.heartbeat import HeartbeatDocument
+from schemas.documents.ingest_mapping import IngestMappingDocument
 from schemas.documents.inhibit import InhibitDocument
 from schemas.documents.maintenance import MaintenanceDocument
 from schemas.documents.schedule import ScheduleDocument
@@ -28,6 +29,7 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "inhibit": InhibitDocument,
     "calendar": CalendarDocument,
     "heartbeat": HeartbeatDocument,
+    "ingest_mapping": IngestMappingDocument,
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "DatapointTypeDocument",
     "EventRuleDocument",
     "HeartbeatDocument",
+    "IngestMappingDocument",
     "InhibitDocument",
     "MaintenanceDocument",
     "ScheduleDocument",
