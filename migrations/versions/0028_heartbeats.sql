@@ -3,8 +3,8 @@
 
 create or replace function tocsin.is_reserved_type(type text) returns boolean
 language sql immutable parallel safe
-return type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|heartbeat)-'
-       or type in ('series-forgotten', 'log-pruned', 'log-gap-recorded', 'stream-rebuilt');
+return type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|quota|heartbeat)-'
+       or type in ('series-forgotten', 'log-pruned', 'log-gap-recorded', 'stream-rebuilt', 'owner-forgotten');
 
 -- A heartbeat may be applied before the first worker creates the partitions; that worker then places it.
 alter table tocsin.rule_state drop constraint rule_state_lane_partition_fkey;
