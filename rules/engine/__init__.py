@@ -26,7 +26,8 @@ from rules.engine.effects import (
 )
 from rules.engine.heartbeat_rule import HeartbeatRule
 from rules.engine.heartbeat_step import begin_heartbeat, pass_gap
-from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
+from rules.engine.inputs import Arrival, EventSeen, Input, OpenAlarm, OpenAlarms, Value, WentStale
+from rules.engine.over_alarms import open_alarms
 from rules.engine.rule import Rule, RuleInvalid
 from rules.engine.state import BLANK, RuleState
 from rules.engine.step import pass_time, step
@@ -50,6 +51,8 @@ __all__ = [
     "Input",
     "MessageFailed",
     "Open",
+    "OpenAlarm",
+    "OpenAlarms",
     "Pend",
     "Resolve",
     "Rule",
@@ -63,6 +66,7 @@ __all__ = [
     "advance",
     "begin_heartbeat",
     "end",
+    "open_alarms",
     "pass_gap",
     "pass_time",
     "resolve_by_operator",
