@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers
+from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers, tokens
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
@@ -121,6 +121,15 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
                 "grant": roles.grant,
                 "revoke": roles.revoke,
                 "grants": roles.grants,
+            },
+        ),
+        "token": _group(
+            "Add, list and revoke tokens of the HTTP API, and make login links.",
+            {
+                "add": tokens.add,
+                "list": tokens.list_all,
+                "revoke": tokens.revoke,
+                "login": tokens.login,
             },
         ),
         "doctor": doctor.doctor,
