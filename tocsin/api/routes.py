@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.api import health, login, reference
 from tocsin.api.live import routes as live
-from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
+from tocsin.api.protocols import alertmanager, alertmanager_silences, calendar_feed, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import (
     actions,
@@ -41,4 +41,5 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),
     RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
     RouteGroup("cloudevents", routes=cloudevents.ROUTES),
+    RouteGroup("calendar-feed", routes=calendar_feed.ROUTES),
 )
