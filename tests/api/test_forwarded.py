@@ -1,4 +1,4 @@
-"""Forward-auth: the user and groups of a trusted proxy, and of nobody else."""
+"""Forward-auth: the user and groups of a trusted proxy, and of no other client."""
 
 from __future__ import annotations
 
