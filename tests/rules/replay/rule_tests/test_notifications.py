@@ -54,7 +54,7 @@ class TestOneAlarm:
         assert logged(world, "run") == [(0, "notify-ops", "running"), (10, "notify-ops", "completed")]
 
     def test_opened_is_never_delivered_after_resolved(self) -> None:
-        """B4: each transition was a run with retries of its own, and the late `opened` was the last word."""
+        """Each transition was a run with retries of its own, and the late `opened` was the last word."""
         world = simulate(HOT % NOTIFY + OPS % EXACT)
         world.fail("notify-ops", times=2)
         give(world, (0, "p1", 60), (1 / 3, "p1", 40))
