@@ -24,6 +24,7 @@ PLAIN = [
     if not route.is_public and method not in ("HEAD", "WEBSOCKET")
 ]
 """Routes of bytes and streams: their own tests have their bodies and owners."""
+RULE_FILES = {"files": [{"name": "rules.yaml", "text": "schedule: {name: hourly, every: 1h}"}]}
 BODIES: dict[str, Any] = {
     "POST /v1/alarms:ack": lambda of: {"ids": [str(of.alarm)], "note": "x"},
     "POST /v1/alarms:resolve": lambda of: {"ids": [str(of.alarm)]},
@@ -40,6 +41,10 @@ BODIES: dict[str, Any] = {
     "POST /v1/dead-letters:retry": lambda of: {"seqs": [1], "preview": True},
     "POST /v1/timers:retry": lambda of: {"kind": "schedule-tick", "ref": "none"},
     "POST /v1/channels/{name}:test": lambda of: {},
+    **{
+        f"POST /v1/rules:{verb}": lambda of: RULE_FILES
+        for verb in ("check", "plan", "apply", "test", "backtest")
+    },
     "POST /v1/tokens": lambda of: {"name": f"t-{uuid.uuid4()}", "grants": ["viewer:nothing"]},
 }
 QUERIES = {"GET /v1/records": "?after=0&wait=0"}
