@@ -1,5 +1,5 @@
 -- Heartbeats: deadlines of check-ins are states of rules that a worker evaluates when the watermark of
--- their partition has passed them (docs/decisions/0031).
+-- their partition has passed them (docs/decisions/0032).
 
 create or replace function tocsin.is_reserved_type(type text) returns boolean
 language sql immutable parallel safe

@@ -8,7 +8,7 @@ and meets nothing. A start meets it as well: the run then has to end within `max
 run whose start met an expected time meets no other one. A success resolves the alarm; a fail opens it.
 A deadline opens it as `late`, a run that does not end as `overrun`.
 
-While nothing could arrive, no check-in is late (docs/decisions/0031): an arrival gap of at most
+While nothing could arrive, no check-in is late (docs/decisions/0032): an arrival gap of at most
 `RETRIED`, the time for which clients repeat a check-in, moves the deadlines behind its end. A longer one
 may have swallowed the check-in, so the expected time is replaced by the first one after the gap. Only
 the first such gap since the last check-in does this. Otherwise a job that ended would stay unnoticed if
