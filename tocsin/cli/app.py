@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers
+from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, streams, timers
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
@@ -118,6 +118,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
                 "revoke": roles.revoke,
                 "grants": roles.grants,
             },
+        ),
+        "streams": _group(
+            "Create the streams in NATS, and write the permissions of its users.",
+            {"create": streams.create, "config": streams.config},
         ),
         "doctor": doctor.doctor,
         "env": env.env,

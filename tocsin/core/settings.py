@@ -24,13 +24,14 @@ from tocsin.core.listen_address import ListenAddress
 from tocsin.core.secret_bindings import parse_bindings
 
 _TEXTS = {
+    "nats_api": "letters, digits, '$', '_' and '-', with dots between words",
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
     "metrics_token": "at most 512 printable ASCII characters without white space",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
 SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
-CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_METRICS_TOKEN")
+CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_NATS_PASSWORD", "TOCSIN_METRICS_TOKEN")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
 
@@ -93,6 +94,44 @@ class Settings(BaseSettings):
     nats_inbox: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
         default="_INBOX",
         description="Prefix of reply subjects. Use one per NATS user, so that no other user can read the replies.",
+    )
+    nats_api: Annotated[str, Field(pattern=r"^[$A-Za-z0-9_-]+(\.[$A-Za-z0-9_-]+)*$")] = Field(
+        default="$JS.API",
+        description="Prefix of the JetStream API: `<namespace>.api` for a user outside of the account of the streams",
+    )
+    nats_user: str = Field(
+        default="",
+        description="NATS user, instead of one in TOCSIN_NATS",
+    )
+    nats_password: str = Field(
+        default="",
+        repr=False,
+        description="Password of TOCSIN_NATS_USER, not encoded",
+    )
+    nats_creds: str = Field(
+        default="",
+        description="Creds file with the JWT and the key of the NATS user. Read at every connect.",
+    )
+    nats_nkey: str = Field(
+        default="",
+        description="File with the seed of the key of the NATS user. Read at every connect.",
+    )
+    nats_ca: str = Field(
+        default="",
+        description="PEM file with the certificate authorities of the NATS servers, instead of those of the system. "
+        "Requires TLS.",
+    )
+    nats_cert: str = Field(
+        default="",
+        description="PEM file with the client certificate for NATS. Requires TLS.",
+    )
+    nats_key: str = Field(
+        default="",
+        description="PEM file with the key of TOCSIN_NATS_CERT",
+    )
+    allow_clear_text: bool = Field(
+        default=False,
+        description="Whether NATS and Postgres on other hosts may be reached without TLS",
     )
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = Field(
         default="tocsin",
@@ -311,7 +350,7 @@ def forget_credentials() -> None:
 def credentials_of(settings: Settings) -> set[str]:
     """Passwords in the addresses of the servers, as they are written and decoded."""
     found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
-    found |= {settings.metrics_token, *settings.secret_variables.values()}
+    found |= {settings.metrics_token, settings.nats_password, *settings.secret_variables.values()}
     for url in settings.nats.split(","):
         userinfo = url.rpartition("@")[0].rpartition("//")[2]
         # A user without a password is a token.
