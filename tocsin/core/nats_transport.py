@@ -1,4 +1,4 @@
-"""How a connection to NATS is protected: TLS, and the credentials that it sends.
+"""Protection of connections to NATS: TLS, and the credentials that they send.
 
 Guarantee: credentials and messages cross no network in clear text, unless TOCSIN_ALLOW_CLEAR_TEXT
 says so. Loopback is no network. A `tls://` address, or any TLS setting, requires TLS everywhere.

@@ -18,10 +18,13 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
-from tocsin.core.listen_address import ListenAddress
-from tocsin.core.secret_bindings import parse_bindings
+from tocsin.core.setting_checks import (
+    allow_list_setting,
+    bindings_setting,
+    console_url_setting,
+    listen_address_setting,
+)
 
 _TEXTS = {
     "nats_api": "letters, digits, '$', '_' and '-', with dots between words",
@@ -34,37 +37,6 @@ SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
 CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_NATS_PASSWORD", "TOCSIN_METRICS_TOKEN")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
-
-
-def _allow_list(text: str) -> str:
-    try:
-        AllowList.parse(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def _bindings(text: str) -> str:
-    try:
-        parse_bindings(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def _listen_address(text: str) -> str:
-    try:
-        if text:
-            ListenAddress.parse(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def _console_url(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s<>\"|]{1,500}", text):
-        raise ValueError("write an address such as https://tocsin.example.com")
-    return text.rstrip("/")
 
 
 PREFIX = "TOCSIN_"
@@ -145,7 +117,7 @@ class Settings(BaseSettings):
         default="info",
         description="`debug`, `info`, `warning` or `error`",
     )
-    metrics: Annotated[str, AfterValidator(_listen_address)] = Field(
+    metrics: Annotated[str, AfterValidator(listen_address_setting)] = Field(
         default="",
         description="host:port of `/metrics` and `/healthz`, for example `127.0.0.1:9464`. Empty: none.",
     )
@@ -214,7 +186,7 @@ class Settings(BaseSettings):
         default=30.0,
         description="Seconds until a message of a worker that does not respond is given to another",
     )
-    egress_allow: Annotated[str, AfterValidator(_allow_list)] = Field(
+    egress_allow: Annotated[str, AfterValidator(allow_list_setting)] = Field(
         default="",
         description="Internal hosts, host:port and networks that deliveries may reach, separated by commas",
     )
@@ -227,7 +199,7 @@ class Settings(BaseSettings):
         default="",
         description="Directory with one file per secret, named as in `{secret: NAME}`. Links are not followed.",
     )
-    secrets_bound: Annotated[str, AfterValidator(_bindings)] = Field(
+    secrets_bound: Annotated[str, AfterValidator(bindings_setting)] = Field(
         default="",
         description="Hosts that may receive secrets, separated by commas: `name@host`, or `name@host/channel`",
     )
@@ -274,7 +246,7 @@ class Settings(BaseSettings):
         description="Seconds that `ts` may lie after the arrival. Later datapoints are rejected.",
     )
 
-    console_url: Annotated[str, AfterValidator(_console_url)] = Field(
+    console_url: Annotated[str, AfterValidator(console_url_setting)] = Field(
         default="",
         description="Address of the console. Messages about alarms link to it; without it they have no link.",
     )

@@ -1,4 +1,4 @@
-"""Who may do what in NATS: one role per component, and one per producer and service of others.
+"""Permissions in NATS: one role per component, and one per producer and service of others.
 
 Guarantee: the permissions in `deploy/nats/permissions.conf`, those of the embedded server and the
 checks of `tocsin doctor` come from the same table (`roles`). No running service can create, change,

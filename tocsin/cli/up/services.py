@@ -42,9 +42,12 @@ _DATABASE = "tocsin"
 _POLL_S = 0.25
 _STOP_WITHIN_S = 1.0
 _OVERDUE_NAMED = 5
-_NO_TRANSPORT: dict[str, object] = dict.fromkeys(
-    ("nats_user", "nats_password", "nats_creds", "nats_nkey", "nats_ca", "nats_cert", "nats_key"), ""
-) | {"nats_api": "$JS.API"}
+_NO_TRANSPORT: dict[str, object] = {
+    **dict.fromkeys(
+        ("nats_user", "nats_password", "nats_creds", "nats_nkey", "nats_ca", "nats_cert", "nats_key"), ""
+    ),
+    "nats_api": "$JS.API",
+}
 
 
 def database_url(server_url: str) -> str:
