@@ -255,6 +255,33 @@ comment on column tocsin.alarm.source_event_id is 'Event that made the condition
 comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
 comment on column tocsin.alarm.instance is 'As in tocsin.rule_state.';
 
+create table tocsin.api_token (
+    id uuid not null default gen_random_uuid(),
+    name text not null,
+    digest bytea not null,
+    hint text not null,
+    grants text[] not null,
+    created_by text not null,
+    created_at timestamp with time zone not null default tocsin.instant(),
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    revoked_by text,
+    constraint api_token_digest_check CHECK ((length(digest) = 32)),
+    constraint api_token_digest_key UNIQUE (digest),
+    constraint api_token_grants_check CHECK (((cardinality(grants) >= 1) AND (cardinality(grants) <= 50))),
+    constraint api_token_hint_check CHECK ((length(hint) <= 40)),
+    constraint api_token_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+    constraint api_token_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX api_token_name ON tocsin.api_token USING btree (name) WHERE (revoked_at IS NULL);
+comment on table tocsin.api_token is 'Tokens of programs for the HTTP API. Written by tocsin.add_token and tocsin.revoke_token.';
+comment on column tocsin.api_token.name is 'Principal that acts with the token: the `who` of its changes.';
+comment on column tocsin.api_token.digest is 'SHA-256 of the token, which has 160 random bits.';
+comment on column tocsin.api_token.hint is 'Beginning of the token, to recognise it.';
+comment on column tocsin.api_token.grants is 'Roles by owners, each as role:pattern.';
+comment on column tocsin.api_token.last_used_at is 'Exact to a minute.';
+
 create table tocsin.arrival_gap (
     partition integer not null,
     began_at timestamp with time zone not null,
@@ -731,6 +758,24 @@ create table tocsin.member_series (
 ) with (fillfactor=70);
 comment on table tocsin.member_series is 'Series of the owners of members, as of the observations that health was computed from. Written by an apply, and by the worker that computes health.';
 
+create table tocsin.message_attempt (
+    consumer text not null,
+    seq bigint not null,
+    process text not null,
+    is_shared boolean not null default false,
+    deaths integer not null default 0,
+    began_at timestamp with time zone not null,
+    constraint message_attempt_consumer_check CHECK (((length(consumer) >= 1) AND (length(consumer) <= 100))),
+    constraint message_attempt_pkey PRIMARY KEY (consumer, seq)
+) with (fillfactor=50);
+CREATE INDEX message_attempt_process ON tocsin.message_attempt USING btree (process);
+comment on table tocsin.message_attempt is 'Messages that a worker is handling again after their handling was interrupted. The worker removes the row when the handling ends, in whatever way, so a row of a process that is gone means that the process died over the message.';
+comment on column tocsin.message_attempt.consumer is 'Consumer of a stream (actions, events, reports), or partition of a lane (data/3).';
+comment on column tocsin.message_attempt.seq is 'Sequence of the message in its stream.';
+comment on column tocsin.message_attempt.process is 'Process that handles the message.';
+comment on column tocsin.message_attempt.is_shared is 'Whether the process handled another message that is listed here at the same time.';
+comment on column tocsin.message_attempt.deaths is 'Processes that died while they handled this message, and no other one that is listed here.';
+
 create table tocsin.owner_grant (
     grantee text not null,
     pattern text not null,
@@ -1004,6 +1049,37 @@ alter table tocsin.action_wait add constraint action_wait_action_id_fkey FOREIGN
 alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.lane_partition(lane, partition);
 
 alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
+
+CREATE OR REPLACE FUNCTION tocsin.add_token(name text, digest bytea, hint text, grants text[], expires_at timestamp with time zone, created_by text, via text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+declare
+    token_id uuid;
+begin
+    perform tocsin.check_grants(add_token.grants);
+    if add_token.expires_at <= tocsin.instant() then
+        raise exception 'the token would expire before it is used' using errcode = 'TS002';
+    end if;
+    insert into tocsin.api_token (name, digest, hint, grants, expires_at, created_by)
+    values (add_token.name, add_token.digest, add_token.hint, add_token.grants, add_token.expires_at,
+            tocsin.principal(add_token.created_by))
+    on conflict (name) where revoked_at is null do nothing
+    returning id into token_id;
+    if token_id is null then
+        raise exception 'there is a token % already: revoke it, or choose another name', quote_literal(add_token.name)
+            using errcode = 'TS002';
+    end if;
+    perform tocsin.write_audit(add_token.created_by, add_token.via, 'add', 'token', '', add_token.name, null,
+        jsonb_build_object('id', token_id, 'grants', add_token.grants, 'expires_at', add_token.expires_at));
+    return token_id;
+end
+$function$;
+comment on function tocsin.add_token(text,bytea,text,text[],timestamp with time zone,text,text) is 'Stores the digest of a new token. The audit has its grants.';
+revoke all on function tocsin.add_token(text,bytea,text,text[],timestamp with time zone,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.adopt(agreed_until bigint, stream_last bigint, reason text, who text)
  RETURNS bigint
@@ -1280,6 +1356,28 @@ end
 $function$;
 comment on function tocsin.check_generation(tocsin.schedule,bigint) is 'Raises TS004 if a schedule is not at the generation that the caller has read. Null: any.';
 revoke all on function tocsin.check_generation(tocsin.schedule,bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.check_grants(grants text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+    entry text;
+begin
+    if coalesce(cardinality(grants), 0) not between 1 and 50 then
+        raise exception 'a principal needs 1 to 50 grants' using errcode = 'TS002';
+    end if;
+    foreach entry in array grants loop
+        if entry !~ '^(viewer|responder|author|approver|operator|admin):[^*]{0,128}[*]?$' or entry ~ ':$' then
+            raise exception '% is not a grant: write role:owner or role:beginning*', quote_literal(entry)
+                using errcode = 'TS002';
+        end if;
+    end loop;
+end
+$function$;
+comment on function tocsin.check_grants(text[]) is 'Raises TS002 unless each text is a role, a colon and a pattern of owners.';
+revoke all on function tocsin.check_grants(text[]) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.check_schedule(name text, payload jsonb, action text, retry jsonb)
  RETURNS void
@@ -1606,6 +1704,20 @@ AS $function$
 $function$;
 comment on function tocsin.is_trusted() is 'Whether the session may name the principal that it acts for: the API, which has authenticated it, and the owner of the schema, who could write anything.';
 revoke all on function tocsin.is_trusted() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.list_tokens()
+ RETURNS TABLE(id uuid, name text, hint text, grants text[], created_by text, created_at timestamp with time zone, expires_at timestamp with time zone, last_used_at timestamp with time zone, revoked_at timestamp with time zone, revoked_by text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select t.id, t.name, t.hint, t.grants, t.created_by, t.created_at, t.expires_at, t.last_used_at,
+           t.revoked_at, t.revoked_by
+    from tocsin.api_token t
+    order by t.created_at, t.id
+$function$;
+comment on function tocsin.list_tokens() is 'All tokens without their digests, the oldest first.';
+revoke all on function tocsin.list_tokens() from public;
 
 CREATE OR REPLACE FUNCTION tocsin.lock_health()
  RETURNS void
@@ -2169,6 +2281,30 @@ $function$;
 comment on function tocsin.require_owner(text) is 'Raises TS006 unless the session may use the owner.';
 revoke all on function tocsin.require_owner(text) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.revoke_token(token_id uuid, revoked_by text, via text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    token_name text;
+begin
+    update tocsin.api_token t
+    set revoked_at = tocsin.instant(), revoked_by = tocsin.principal(revoke_token.revoked_by)
+    where t.id = token_id and t.revoked_at is null
+    returning t.name into token_name;
+    if token_name is null then
+        return false;
+    end if;
+    perform tocsin.write_audit(revoke_token.revoked_by, revoke_token.via, 'revoke', 'token', '', token_name,
+        jsonb_build_object('id', token_id), null);
+    return true;
+end
+$function$;
+comment on function tocsin.revoke_token(uuid,text,text) is 'Ends a token. False if it is unknown or was ended before.';
+revoke all on function tocsin.revoke_token(uuid,text,text) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.schedule_cancel(owner text, name text, who text DEFAULT CURRENT_USER, via text DEFAULT 'sql'::text, if_generation bigint DEFAULT NULL::bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2679,6 +2815,31 @@ $function$;
 comment on function tocsin.try_share_log() is 'Prevents appends until the transaction ends. False if a session is about to commit one.';
 revoke all on function tocsin.try_share_log() from public;
 
+CREATE OR REPLACE FUNCTION tocsin.use_token(digest bytea)
+ RETURNS TABLE(id uuid, name text, grants text[], expires_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+    return query
+        select t.id, t.name, t.grants, t.expires_at
+        from tocsin.api_token t
+        where t.digest = use_token.digest and t.revoked_at is null
+          and (t.expires_at is null or t.expires_at > tocsin.instant());
+    -- Skipped while another request writes the same: authentication waits for no lock.
+    update tocsin.api_token u set last_used_at = tocsin.instant()
+    where u.id = (
+        select t.id from tocsin.api_token t
+        where t.digest = use_token.digest and t.revoked_at is null
+          and (t.last_used_at is null or t.last_used_at < tocsin.instant() - interval '1 minute')
+        for update skip locked);
+end
+$function$;
+comment on function tocsin.use_token(bytea) is 'The principal of a valid token, by its digest; no row for any other. Notes the use once a minute.';
+revoke all on function tocsin.use_token(bytea) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.write_audit(who text, via text, verb text, kind text, owner text, name text, old jsonb, new jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -2781,5 +2942,7 @@ insert into public.tocsin_migration (number, name, checksum) values (20, '0020_p
 insert into public.tocsin_migration (number, name, checksum) values (21, '0021_calculated_series', 'c6a2d7a85c8861c37f829dcffe0de365d116be248844cdcd0430f68abc888915');
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
+insert into public.tocsin_migration (number, name, checksum) values (24, '0024_api_tokens', 'ddeb7e9181cdca38e462a7ebca789ce3ced59e59a5203034e084962f7ec22dcf');
+insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', '2dd0e64ca61c0f7f02c42bce7d0955711d252f7901c4366e621c83b317c3bd63');
 
 select tocsin.extend_log();

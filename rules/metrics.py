@@ -9,6 +9,12 @@ from __future__ import annotations
 from tocsin.core.metrics import Metrics
 
 WORKER = Metrics()
+PART_UP = WORKER.gauge(
+    "tocsin_part_up", "1 while the part of the worker runs and reaches its servers", "part"
+)
+PART_RESTARTS = WORKER.counter(
+    "tocsin_part_restarts_total", "restarts of a part of the worker after a failure", "part"
+)
 MESSAGES = WORKER.counter("tocsin_lane_messages_total", "messages that were read and committed", "lane")
 LANE_BATCH = WORKER.histogram(
     "tocsin_lane_batch_seconds", "duration of a batch, from planning to its commit", "lane"
@@ -75,5 +81,5 @@ for _outcome in ("appended", "known", "rejected"):
     EVENTS.add(0, _outcome)
 for _state in ("completed", "failed", "timed_out"):
     ACTIONS.add(0, _state)
-for _kind in ("datapoint", "event", "record", "report"):
+for _kind in ("datapoint", "event", "record", "report", "step"):
     DEAD_LETTERS.add(0, _kind)

@@ -4,7 +4,8 @@ Any number of workers run at once: they share the partitions of the lanes, and a
 consumers of everything else.
 
 On failure of one part, that part alone starts again, and the others continue. The reason is
-recorded for `tocsin doctor`, and `/healthz` reports it until the part runs again. A database that
+recorded for `tocsin doctor` with the name of the part, and `/healthz` and `tocsin_part_up` report it
+until the part runs again. A database that
 another version of Tocsin has migrated stops all parts until this version is replaced, because
 statements of this version may do the wrong thing there.
 
@@ -41,6 +42,7 @@ from rules.lanes.service import Lanes
 from rules.lanes.status import record_worker_problem
 from rules.lanes.stream_pace import StreamPace
 from rules.language.cel.failures import FailedCondition, take_failures
+from rules.metrics import PART_RESTARTS, PART_UP
 from rules.suppression.window_lane import SilenceEnds
 from tocsin.core.db import open_session
 from tocsin.core.errors import TocsinError, Unreachable
@@ -103,7 +105,12 @@ class Worker:
         """Report problems of parts, check the schema and extend the log."""
         checked_s = time.monotonic()
         failed_s, failure = 0.0, None
+        restarts = dict.fromkeys((part.name for part in parts), 0)
         while True:
+            for part in parts:
+                PART_UP.set(part.problem is None, part.name)
+                PART_RESTARTS.add(part.restarts - restarts[part.name], part.name)
+                restarts[part.name] = part.restarts
             problem = _problem_of(parts)
             beat("worker", waiting_for=str(problem or ""))
             if time.monotonic() - checked_s > _CHECK_S:
@@ -140,10 +147,14 @@ def _condition_failure(failed: Sequence[FailedCondition]) -> TocsinError | None:
 
 
 def _problem_of(parts: Sequence[Service]) -> TocsinError | None:
-    for part in parts:
-        if (problem := part.problem) is not None:
-            failure = part.last_failure
-            if isinstance(failure, TocsinError) and str(failure) == problem:
-                return failure
-            return TocsinError(f"{part.name}: {problem}")
-    return None
+    """The problem of the first part that has one, and the names of the others."""
+    failing = [(part, problem) for part in parts if (problem := part.problem) is not None]
+    if not failing:
+        return None
+    part, problem = failing[0]
+    others = ", ".join(other.name for other, _ in failing[1:])
+    more = f" (and {others})" if others else ""
+    failure = part.last_failure
+    remedy = failure.remedy if isinstance(failure, TocsinError) and str(failure) == problem else ""
+    text = failure.message if isinstance(failure, TocsinError) and remedy else problem
+    return TocsinError(f"{part.name}{more}: {text}", remedy=remedy)

@@ -30,6 +30,7 @@ action_limit          SD     -    SIU     S       SD        -
 action_step           S      S    S       S       S         rows
 action_wait           SD     -    SIUD    SD      SIUD      -
 alarm                 SUD    S    SIUD    SIUD    SUD       rows
+api_token             -      -    -       -       -         -
 arrival_gap           SD     S    SI      S       SD        -
 audit                 S      -    S       S       S         -
 audit_seal            S      -    -       -       S         -
@@ -62,6 +63,7 @@ log_head              S      S    S       S       S         -
 member_alarm          S      -    SIUD    SID     S         -
 member_observation    S      -    SD      SD      S         -
 member_series         S      -    SIUD    SID     S         -
+message_attempt       -      -    SIUD    -       S         -
 owner_grant           -      -    -       -       S         -
 pipeline_report       SU     -    S       S       S         -
 prune_report          SU     -    S       S       SU        -
@@ -79,6 +81,7 @@ timer                 SIUD   S    SIUD    SIUD    SIUD      -
 _ALL = "clock cdc worker author operator client reader"
 _FUNCTIONS = MappingProxyType(
     {
+        "add_token": "api",
         "adopt": "operator",
         "adopt_inside": "operator",
         "append": "clock cdc worker author operator",
@@ -87,6 +90,7 @@ _FUNCTIONS = MappingProxyType(
         "cancel": "worker author operator",
         "cancel_all": "worker author operator",
         "check_generation": "",
+        "check_grants": "",
         "check_schedule": "author operator client",
         "claim_prune": "clock operator",
         "deadline_after_gaps": "clock cdc worker author operator",
@@ -103,6 +107,7 @@ _FUNCTIONS = MappingProxyType(
         "is_readable": _ALL,
         "is_reserved_type": _ALL,
         "is_trusted": _ALL,
+        "list_tokens": "api",
         "lock_health": "author",
         "lock_log": "author",
         "lock_rules": "author",
@@ -127,6 +132,7 @@ _FUNCTIONS = MappingProxyType(
         "report": "worker client",
         "report_token": "worker",
         "require_owner": "",
+        "revoke_token": "api",
         "schedule_cancel": "author operator client",
         "schedule_cancel_all": "author operator client",
         "schedule_cancel_id": "author operator client",
@@ -143,6 +149,7 @@ _FUNCTIONS = MappingProxyType(
         "try_lock_calculation": "worker",
         "try_lock_health": "worker",
         "try_share_log": "worker",
+        "use_token": "api",
         "write_audit": "clock cdc worker author operator",
     }
 )

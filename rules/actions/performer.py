@@ -15,6 +15,10 @@ process died. A missing right, column or partition is not an outcome either, nor
 of different rules have in common (`tocsin.core.breaker`): the step is delivered again after a
 growing delay, and the others continue. Any other error is an outcome: the step is retried as its
 document says, and ends as `failed` or `timed_out`.
+
+A step that cannot even be handled (a defect, a value that cannot be read) ends its run as failed, or
+becomes a dead letter if that fails too; the steps of others continue. The same happens to a step over
+which processes have died (`rules.lanes.attempts`). Such steps are tried one at a time.
 """
 
 from __future__ import annotations
@@ -42,10 +46,14 @@ from rules.actions.steps.publish import outcome_of_report
 from rules.actions.store import read_facts, read_run
 from rules.delivery.egress import Egress
 from rules.delivery.target_limits import TargetBusy
+from rules.lanes.attempts import MOST_DEATHS, SUSPECT_DELIVERIES, begin_attempt, end_attempt, reason_of
+from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
+from rules.lanes.message_fault import is_message_fault
 from rules.metrics import STEP, STEPS
 from rules.runbook import Completed, Failed, Held, Outcome, Paused, Rested, TimedOut
 from schemas.error_text import error_text
 from schemas.values.duration import format_duration
+from schemas.wire.dead_letter import dead_letter
 from schemas.wire.step import ActionStep
 from tocsin.core.bus import open_bus
 from tocsin.core.db import pool
@@ -78,6 +86,8 @@ _LONGEST_BUSY_S = 5
 _REPORTED_S = 10.0
 # Longest time without a heartbeat while `worker_concurrency` steps run.
 _FULL_WAIT_S = 1
+# Attempts of steps of all priorities: they have one stream.
+_ATTEMPTS = "actions"
 
 
 class StepWaits(TocsinError):
@@ -91,6 +101,7 @@ class Performer:
         self._egress = Egress.from_settings(settings)
         self._messages: dict[asyncio.Task[None], Msg] = {}
         """The messages of the steps that run."""
+        self._suspects = asyncio.Lock()
 
     async def run(self) -> None:
         settings = self._settings
@@ -99,6 +110,7 @@ class Performer:
             open_bus(settings, "worker perform") as bus,
             pool(settings, "worker perform", sessions_count) as sessions,
         ):
+            await ensure_dead_letters(bus.jetstream(timeout=5), settings)
             steps = await DueSteps.open(bus, settings)
             await self._work(StepContext(settings, bus, sessions.connection, self._egress), steps)
 
@@ -125,19 +137,58 @@ class Performer:
 
     async def _handle(self, context: StepContext, message: Msg) -> None:
         try:
-            await perform_step(context, message.data)
+            if message.metadata.num_delivered < SUSPECT_DELIVERIES:
+                await perform_step(context, message.data)
+            else:
+                await self._perform_suspect(context, message)
         except TargetBusy:
             await message.nak(delay=_redelivery_delay_s(message, _LONGEST_BUSY_S))
-        except (psycopg.Error, StepWaits) as error:
-            if isinstance(error, _SERVER_ERRORS):
+        except Exception as error:
+            if isinstance(error, StepWaits) or (
+                isinstance(error, psycopg.Error) and not is_row_fault(error) and not _is_outage(error)
+            ):
+                await self._wait(message, summary(error))
+                return
+            if not is_message_fault(error):
                 raise
-            delay_s = _redelivery_delay_s(message, _LONGEST_DELAY_S)
-            _log.warning("step waits", subject=message.subject, error=summary(error), delay_s=delay_s)
-            self._waiting_for = f"a step waits ({summary(error)})"
-            self._waited_s = time.monotonic()
-            await message.nak(delay=delay_s)
+            await self._set_aside_unless_common(context, message, error)
         else:
+            context.breakers[_ATTEMPTS].succeeded()
             await message.ack()
+
+    async def _wait(self, message: Msg, reason: str) -> None:
+        delay_s = _redelivery_delay_s(message, _LONGEST_DELAY_S)
+        _log.warning("step waits", subject=message.subject, error=reason, delay_s=delay_s)
+        self._waiting_for = f"a step waits ({reason})"
+        self._waited_s = time.monotonic()
+        await message.nak(delay=delay_s)
+
+    async def _perform_suspect(self, context: StepContext, message: Msg) -> None:
+        """Perform a step that was delivered before, unless processes have died over it.
+
+        One at a time: the death of a process with several attempts would count for none of them.
+        """
+        seq = message.metadata.sequence.stream
+        async with self._suspects:
+            async with context.open_session() as connection:
+                deaths = await begin_attempt(connection, _ATTEMPTS, seq)
+            try:
+                if deaths >= MOST_DEATHS:
+                    await set_aside(context, message, reason_of(deaths))
+                else:
+                    await perform_step(context, message.data)
+            finally:
+                with suppress(psycopg.Error, TocsinError):
+                    async with context.open_session() as connection:
+                        await end_attempt(connection, _ATTEMPTS, seq)
+
+    async def _set_aside_unless_common(self, context: StepContext, message: Msg, error: Exception) -> None:
+        if not context.breakers[_ATTEMPTS].failed(error, message.subject, time.monotonic()):
+            await self._wait(message, f"steps of different actions fail in the same way: {summary(error)}")
+            return
+        _log.exception("step cannot be handled", subject=message.subject, error=error)
+        await set_aside(context, message, f"it cannot be handled: {summary(error)}")
+        await message.ack()
 
     def _raise_failure(self, extending: asyncio.Task[None]) -> None:
         for task in [task for task in self._messages if task.done()]:
@@ -173,6 +224,30 @@ class Performer:
 def _redelivery_delay_s(message: Msg, longest_s: float) -> float:
     doublings = min(message.metadata.num_delivered - 1, 10)
     return min(_REDELIVERY_DELAY_S * 2.0**doublings, longest_s)
+
+
+def _is_outage(error: psycopg.Error) -> bool:
+    return isinstance(error, _SERVER_ERRORS)
+
+
+async def set_aside(context: StepContext, message: Msg, reason: str) -> None:
+    """End the run of a step that cannot be handled; a dead letter if the run cannot be read."""
+    reason = reason.replace("\0", "")[:MAX_TEXT_LENGTH]
+    try:
+        due = ActionStep.model_validate_json(message.data)
+        async with context.open_session() as connection:
+            while True:
+                run = await read_run(connection, due.actionid)
+                if run is None or not run.is_due(due.step, due.attempt):
+                    return
+                if await fail_run(connection, run, due.step, reason):
+                    return
+    except Exception as error:
+        if not is_message_fault(error):
+            raise
+        letter = dead_letter(reason, message.subject, message.metadata.timestamp, message.data)
+        identity = f"{context.settings.stream}/{message.metadata.sequence.stream}/step"
+        await send_dead_letter(context.nats.jetstream(), context.settings, "step", letter, identity)
 
 
 async def perform_step(context: StepContext, body: bytes) -> bool:

@@ -22,6 +22,7 @@ from nats.js.client import JetStreamContext
 from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
+from rules.lanes.attempts import MOST_DEATHS, SUSPECT_DELIVERIES, attempt, reason_of
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.message_fault import is_message_fault
@@ -39,6 +40,7 @@ from tocsin.core.sql_errors import INVALID, is_row_fault, summary
 from tocsin.core.streams import ensure, stream_config
 
 _log = structlog.get_logger()
+_CONSUMER = "reports"
 _REDELIVERY_DELAY_S = 1
 _STEP = re.compile("[0-9]{1,5}")
 
@@ -69,13 +71,24 @@ class ReportConsumer:
             await ensure_dead_letters(js, settings)
             subject = f"{settings.subjects}.report.>"
             puller = await open_consumer(
-                bus, settings, "reports", subject, settings.worker_batch, settings.report_stream
+                bus, settings, _CONSUMER, subject, settings.worker_batch, settings.report_stream
             )
             while True:
                 beat("reports")
                 for message in await puller.next_batch():
-                    await self._take(connection, js, message)
+                    await self._take_or_set_aside(connection, js, message)
                     await message.ack()
+
+    async def _take_or_set_aside(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
+        """Take a report, unless processes have died over it (`rules.lanes.attempts`)."""
+        if message.metadata.num_delivered < SUSPECT_DELIVERIES:
+            await self._take(connection, js, message)
+            return
+        async with attempt(connection, _CONSUMER, message.metadata.sequence.stream) as deaths:
+            if deaths >= MOST_DEATHS:
+                await self._reject(js, message, reason_of(deaths))
+            else:
+                await self._take(connection, js, message)
 
     async def _take(self, connection: Connection, js: JetStreamContext, message: Msg) -> None:
         try:
@@ -84,16 +97,19 @@ class ReportConsumer:
             if not isinstance(error, InvalidInput) and not is_message_fault(error):
                 raise
             await self._raise_common_cause(message, error.__cause__)
-            _log.error("report rejected", subject=message.subject, error=error)
-            sequence = message.metadata.sequence.stream
             reason = str(error) if isinstance(error, InvalidInput) else f"it cannot be read: {error!r}"
-            letter = dead_letter(reason, message.subject, message.metadata.timestamp, message.data)
-            await send_dead_letter(js, self._settings, "report", letter, f"report/{sequence}")
+            await self._reject(js, message, reason)
             return
         if is_new:
             self._breaker.succeeded()
         else:
             _log.info("report about a completed step ignored", subject=message.subject)
+
+    async def _reject(self, js: JetStreamContext, message: Msg, reason: str) -> None:
+        _log.error("report rejected", subject=message.subject, reason=reason)
+        letter = dead_letter(reason, message.subject, message.metadata.timestamp, message.data)
+        identity = f"report/{message.metadata.sequence.stream}"
+        await send_dead_letter(js, self._settings, "report", letter, identity)
 
     async def _raise_common_cause(self, message: Msg, cause: BaseException | None) -> None:
         """Return the report to the stream if those about different steps fail in the same way."""

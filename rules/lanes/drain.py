@@ -6,6 +6,11 @@ error may come from a message is halved until one message is left. That message 
 letter, and the partition continues behind it, unless messages of other owners fail in the same way
 (`tocsin.core.breaker`).
 
+If the worker before did not release the partition, it may have died over a message. The first batch is
+then recorded as an attempt (`rules.lanes.attempts`). If a process has died over it, its messages are
+processed one by one, each as an attempt, and one over which several processes died becomes a dead
+letter. The attempts of a process do not overlap: `suspects` is shared by its partitions.
+
 A batch of canaries that ended no arrival gap has no effects. It is not committed: its arrivals only
 move the watermark, which the worker stores when it renews its leases. A worker that takes over reads
 the canaries again, with the same result.
@@ -28,6 +33,7 @@ import psycopg
 import structlog
 from nats.aio.client import Client
 
+from rules.lanes.attempts import MOST_DEATHS, attempt, begin_attempt, reason_of
 from rules.lanes.batch_size import BatchSize
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import Lane, LaneMessage, ended_gaps
@@ -39,7 +45,7 @@ from rules.metrics import LANE_BATCH, MESSAGES, PARTITION_WAITS
 from schemas.wire.dead_letter import dead_letter
 from tocsin.core.breaker import Breaker
 from tocsin.core.db import Connection, fetch_value, open_service_session
-from tocsin.core.errors import Conflict
+from tocsin.core.errors import Conflict, TocsinError
 from tocsin.core.record_log import extend_log
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOCK_TIMEOUT, LOST_RACE, Fault, fault_of, summary
@@ -73,6 +79,7 @@ class Drain:
         slots: asyncio.Semaphore,
         batch_size: BatchSize,
         pace: StreamPace | None = None,
+        suspects: asyncio.Lock | None = None,
     ) -> None:
         """`slots` limits the batches of the lane that are processed at once.
 
@@ -92,6 +99,8 @@ class Drain:
         self._proven_until_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._leaving = asyncio.Event()
+        self._suspects = asyncio.Lock() if suspects is None else suspects
+        self._is_suspect = partition.was_lost
         self._last_read_s = time.monotonic()
         self._pace = StreamPace() if pace is None else pace
         self.canary_subject = lane.canary_subject(partition.number)
@@ -179,11 +188,34 @@ class Drain:
         # The time of this thread: on a crowded machine smaller batches would only make it worse.
         began_s = time.thread_time()
         try:
-            await self._process(connection, messages)
+            if self._is_suspect:
+                await self._process_suspects(connection, messages)
+            else:
+                await self._process(connection, messages)
         except Exception:
             self._batch_size.failed()
             raise
         self._batch_size.succeeded(time.thread_time() - began_s, self._settings.lease_ttl_s / _SLICES)
+
+    async def _process_suspects(self, connection: Connection, messages: Sequence[LaneMessage]) -> None:
+        """Process the first batch after a worker that may have died over one of its messages."""
+        lane, number = self.key
+        consumer = f"{lane}/{number}"
+        async with self._suspects:
+            if await begin_attempt(connection, consumer, messages[0].seq) == 0:
+                async with attempt(connection, consumer, messages[0].seq):
+                    await self._process(connection, messages)
+            else:
+                for message in messages:
+                    await self._process_alone(connection, consumer, message)
+        self._is_suspect = False
+
+    async def _process_alone(self, connection: Connection, consumer: str, message: LaneMessage) -> None:
+        async with attempt(connection, consumer, message.seq) as deaths:
+            if deaths >= MOST_DEATHS:
+                await self._reject(connection, message, TocsinError(reason_of(deaths)))
+            else:
+                await self._process(connection, [message])
 
     async def _process(
         self, connection: Connection, messages: Sequence[LaneMessage], behind: Sequence[LaneMessage] = ()
@@ -263,7 +295,7 @@ class Drain:
         new = self._partition.drop_repeated(messages)
         watermark = self._lane.watermark_of(messages[-1])
         began_s = time.monotonic()
-        for attempt in range(_TRIES):
+        for tried in range(_TRIES):
             plan = await self._lane.plan(connection, self._partition.number, new, ended_gaps(messages))
             try:
                 async with connection.transaction():
@@ -272,7 +304,7 @@ class Drain:
                     await plan.write(connection)
             except _RETRIED as conflict:
                 _log.debug("batch retried", lane=self._lane.name, error=conflict)
-                await asyncio.sleep(0.001 * 2 ** min(attempt, 8))
+                await asyncio.sleep(0.001 * 2 ** min(tried, 8))
                 continue
             self._partition.position = position
             plan.committed()

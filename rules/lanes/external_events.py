@@ -8,7 +8,8 @@ letter with the reason, and never blocks a batch.
 
 On failure that no event is to blame for, the batch is returned to the stream, and the service waits.
 Events of different owners that fail in the same way (`tocsin.core.breaker`) are returned alone. They
-are rejected if another event was appended meanwhile and they fail again.
+are rejected if another event was appended meanwhile and they fail again. An event over which several
+processes died is rejected too (`rules.lanes.attempts`).
 
 Why competing consumers and no lane: nothing depends on the order in which external events are
 appended. The record log gives them one.
@@ -31,6 +32,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import RetentionPolicy, StreamConfig
 
+from rules.lanes.attempts import MOST_DEATHS, SUSPECT_DELIVERIES, attempt, reason_of
 from rules.lanes.consumers import open_consumer
 from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.lineage import LINEAGE_HEADER, parse_lineage
@@ -98,6 +100,19 @@ class EventIngester:
                 await self._take(connection, bus, messages)
 
     async def _take(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
+        """Ingest messages together, and alone those that were delivered before."""
+        suspects = [one for one in messages if one.metadata.num_delivered >= SUSPECT_DELIVERIES]
+        for message in suspects:
+            async with attempt(connection, _CONSUMER, message.metadata.sequence.stream) as deaths:
+                if deaths >= MOST_DEATHS:
+                    await self._reject(bus, message, reason_of(deaths))
+                    await message.ack()
+                else:
+                    await self._take_together(connection, bus, [message])
+        if others := [message for message in messages if message not in suspects]:
+            await self._take_together(connection, bus, others)
+
+    async def _take_together(self, connection: Connection, bus: Client, messages: Sequence[Msg]) -> None:
         try:
             waiting = await self.ingest(connection, bus, messages)
         except Exception as error:

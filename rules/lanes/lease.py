@@ -73,7 +73,9 @@ class Leases:
         if row is None:
             return None
         self.held.add(key)
-        return Partition(key, self.holder, self._ttl_s, PartitionPosition(*row))
+        *position, holder_before = row
+        was_lost = holder_before is not None
+        return Partition(key, self.holder, self._ttl_s, PartitionPosition(*position), was_lost=was_lost)
 
     async def release(self, keys: Iterable[PartitionKey]) -> None:
         released = sorted(keys)

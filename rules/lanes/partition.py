@@ -48,8 +48,18 @@ class PartitionPosition(NamedTuple):
 
 
 class Partition:
-    def __init__(self, key: PartitionKey, holder: str, ttl_s: float, position: PartitionPosition) -> None:
+    def __init__(
+        self,
+        key: PartitionKey,
+        holder: str,
+        ttl_s: float,
+        position: PartitionPosition,
+        *,
+        was_lost: bool = False,
+    ) -> None:
         self.key = key
+        self.was_lost = was_lost
+        """Whether the holder before did not release it: it may have died over a message."""
         self.position = position
         """As committed, except for the watermark: the caller of `move` sets it after the commit."""
         self._holder = holder

@@ -92,6 +92,11 @@ async def select_letters(
 async def put_back(js: JetStreamContext, settings: Settings, stored: StoredLetter) -> None:
     """Send the message again and delete the dead letter. `Refused` if it cannot be sent as it was."""
     letter = stored.letter
+    if stored.kind == "step":
+        raise Refused(
+            "it is a step of a run, which only the log can make due again",
+            remedy="retry or cancel the run with `tocsin actions`",
+        )
     body = _body(letter)
     if stored.kind in ("datapoint", "event"):
         body = with_arrival(body, letter.at)

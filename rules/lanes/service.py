@@ -51,6 +51,7 @@ class Lanes:
         self._batch_sizes = BatchSizes(BatchSize) if batch_sizes is None else batch_sizes
         self._lanes = {lane.name: lane for lane in lanes}
         self._drains: dict[PartitionKey, Drain] = {}
+        self._suspects = asyncio.Lock()
         self._slots = {lane.name: asyncio.Semaphore(_CONCURRENT_BATCHES) for lane in lanes}
 
     async def run(self) -> None:
@@ -104,7 +105,7 @@ class Lanes:
             if key[0] in self._lanes and (partition := await leases.take(key)) is not None:
                 lane, slots = self._lanes[key[0]], self._slots[key[0]]
                 size = self._batch_sizes[key]
-                drain = Drain(self._settings, bus, lane, partition, slots, size, self._pace)
+                drain = Drain(self._settings, bus, lane, partition, slots, size, self._pace, self._suspects)
                 drain.task = asyncio.create_task(drain.run(), name=f"drain {key[0]} {key[1]}")
                 self._drains[key] = drain
                 _log.info("partition taken", lane=key[0], partition=key[1], holder=leases.holder)

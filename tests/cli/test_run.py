@@ -23,7 +23,7 @@ from tocsin.core.settings import Settings
 
 def test_run_refuses_to_start_without_its_servers(alone: CommandLine) -> None:
     assert alone("run", "cdc", exit_code=2).err.startswith("tocsin: TOCSIN_POSTGRES is not set: ")
-    assert "'clock', 'cdc', 'worker'" in alone("run", "api", exit_code=2).err
+    assert "'clock', 'cdc', 'worker', 'api'" in alone("run", "console", exit_code=2).err
 
 
 def test_a_wrong_address_ends_run_at_once(alone: CommandLine, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ _SPDX = {
     "ISC License": "ISC",
     "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
+    "MIT license": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "PSFL": "PSF-2.0",
     "Python Software Foundation License": "PSF-2.0",

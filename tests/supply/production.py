@@ -20,12 +20,13 @@ def make_environment(folder: Path, lock_file: LockFile) -> Path:
     (packages,) = folder.glob("lib/python*/site-packages")
     for pin in read_pins(lock_file):
         if pin.requirement.marker is None or pin.requirement.marker.evaluate():
-            _link(pin.name, packages)
+            link_package(pin.name, packages)
     (packages / "tocsin.pth").write_text(f"{ROOT}\n")
     return folder / "bin" / "python"
 
 
-def _link(package: str, target: Path) -> None:
+def link_package(package: str, target: Path) -> None:
+    """Put an installed distribution into another environment."""
     installed = distribution(package)
     tops = {file.parts[0] for file in installed.files or () if file.parts[0] not in ("..", "__pycache__")}
     for top in tops:

@@ -57,5 +57,5 @@ def groups_of(roles: Sequence[str]) -> list[Metrics]:
     from clock.metrics import CLOCK, LEASES
     from rules.metrics import WORKER
 
-    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, PUBLISHER_METRICS], "worker": [WORKER]}
+    groups = {"clock": [LEASES, CLOCK], "cdc": [LEASES, PUBLISHER_METRICS], "worker": [WORKER], "api": []}
     return list(dict.fromkeys(group for role in roles for group in groups[role]))

@@ -8,6 +8,8 @@ handed over its work.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +28,7 @@ class Role(StrEnum):
     clock = "clock"
     cdc = "cdc"
     worker = "worker"
+    api = "api"
 
 
 def run(role: Annotated[Role, typer.Argument(help="Service to run; any number of each may run.")]) -> None:
@@ -68,9 +71,22 @@ async def _run(settings: Settings, role: str) -> None:
             raise
         except (Unreachable, *OUTAGE) as error:  # a connection may break after it was made
             structlog.get_logger().warning("service waits", service=role, error=error)
-    service = make_service(settings, role)
-    async with metrics_endpoint(settings, [service]), running(service):
-        await stop.wait()
+    with service_of(settings, role) as service:
+        async with metrics_endpoint(settings, [service]), running(service):
+            await stop.wait()
+
+
+@contextmanager
+def service_of(settings: Settings, role: str) -> Iterator[Service]:
+    """The service of a role. The API has its address for the length of the block; `Refused` if it is in use."""
+    if role != "api":
+        yield make_service(settings, role)
+        return
+    from tocsin.api.service import Api, listen
+    from tocsin.core.service import Service
+
+    with listen(settings) as listening:
+        yield Service("api", Api(settings, listening).run)
 
 
 def make_service(settings: Settings, role: str) -> Service:

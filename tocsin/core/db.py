@@ -215,6 +215,31 @@ async def pool(settings: Settings, name: str, size: int) -> AsyncIterator[AsyncC
         yield opened
 
 
+SessionPool = AsyncConnectionPool[Connection]
+
+
+@asynccontextmanager
+async def service_pool(
+    settings: Settings, name: str, *, size: int, statement_timeout_s: float
+) -> AsyncIterator[SessionPool]:
+    """At most `size` sessions of a service that answers also while Postgres does not.
+
+    Nothing is waited for: taking a session raises `PoolTimeout`, an outage, while there is none. A
+    session is checked before it is given out, so that a restart of Postgres costs no request.
+    """
+    limit = {"statement_timeout": str(int(statement_timeout_s * 1000))}
+    async with CancellablePool(
+        _conninfo(settings, name),
+        min_size=1,
+        max_size=size,
+        kwargs={"autocommit": True, **_session(settings, name, {**_SERVICE_OPTIONS, **limit})},
+        check=AsyncConnectionPool.check_connection,
+        open=False,
+        name=name,
+    ) as opened:
+        yield opened
+
+
 async def retrying(work: Callable[[], Awaitable[Result]]) -> Result:
     """Run a whole transaction, again if it lost to another one (40001, 40P01)."""
     for attempt in range(_RETRIES):

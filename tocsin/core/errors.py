@@ -37,6 +37,18 @@ class Refused(TocsinError):
     """The request is well formed, but the state of the instance forbids it."""
 
 
+class NotFound(Refused):
+    """What the request names does not exist, or is not visible to the caller."""
+
+
+class Forbidden(Refused):
+    """The caller is known, and its grants do not allow the operation."""
+
+
+class Unauthenticated(Refused):
+    """The caller has no valid credentials."""
+
+
 class Deposed(TocsinError):
     """Our epoch was superseded: another clock leads, and this transaction must not commit."""
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from tocsin.core.errors import InvalidInput, Refused
+from tocsin.core.errors import InvalidInput, NotFound
 
 _DIGITS = re.compile(r"[0-9a-f]{4,32}")
 Row = TypeVar("Row")
@@ -37,10 +37,10 @@ class IdPrefix(NamedTuple):
         return {"first": UUID(digits.ljust(32, "0")), "last": UUID(digits.ljust(32, "f"))}
 
     def only(self, rows: Sequence[Row]) -> Row:
-        """The row with this prefix. `Refused` if there is none, `InvalidInput` if there are
+        """The row with this prefix. `NotFound` if there is none, `InvalidInput` if there are
         several."""
         if not rows:
-            raise Refused(f"there is no {self.noun} {self.text!r}", remedy=f"`{self.command}` lists them")
+            raise NotFound(f"there is no {self.noun} {self.text!r}", remedy=f"`{self.command}` lists them")
         if len(rows) > 1:
             raise InvalidInput(
                 f"{self.text!r} begins the ids of several {self.noun}s", remedy="give more of it"

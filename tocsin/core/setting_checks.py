@@ -6,7 +6,6 @@ import re
 
 from tocsin.core.allow_list import AllowList
 from tocsin.core.errors import InvalidInput
-from tocsin.core.listen_address import ListenAddress
 from tocsin.core.secret_bindings import parse_bindings
 
 
@@ -21,15 +20,6 @@ def allow_list_setting(text: str) -> str:
 def bindings_setting(text: str) -> str:
     try:
         parse_bindings(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def listen_address_setting(text: str) -> str:
-    try:
-        if text:
-            ListenAddress.parse(text)
     except InvalidInput as error:
         raise ValueError(str(error)) from None
     return text

@@ -16,15 +16,11 @@ from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from tocsin.core.api_settings import ApiSettings, check_listen_address
 from tocsin.core.errors import InvalidInput
-from tocsin.core.setting_checks import (
-    allow_list_setting,
-    bindings_setting,
-    console_url_setting,
-    listen_address_setting,
-)
+from tocsin.core.setting_checks import allow_list_setting, bindings_setting, console_url_setting
 
 _TEXTS = {
     "nats_api": "letters, digits, '$', '_' and '-', with dots between words",
@@ -44,7 +40,7 @@ PREFIX = "TOCSIN_"
 _OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
 
 
-class Settings(BaseSettings):
+class Settings(ApiSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     postgres: str = Field(
@@ -55,7 +51,7 @@ class Settings(BaseSettings):
     postgres_roles: bool = Field(
         default=False,
         description="Whether each service logs in to Postgres as its own role (`tocsin_clock`, `tocsin_cdc`, "
-        "`tocsin_worker`) instead of the user in TOCSIN_POSTGRES. `tocsin up` does.",
+        "`tocsin_worker`, `tocsin_api`) instead of the user in TOCSIN_POSTGRES. `tocsin up` does.",
     )
     nats: str = Field(
         default="",
@@ -117,7 +113,7 @@ class Settings(BaseSettings):
         default="info",
         description="`debug`, `info`, `warning` or `error`",
     )
-    metrics: Annotated[str, AfterValidator(listen_address_setting)] = Field(
+    metrics: Annotated[str, AfterValidator(check_listen_address)] = Field(
         default="",
         description="host:port of `/metrics` and `/healthz`, for example `127.0.0.1:9464`. Empty: none.",
     )
@@ -378,6 +374,8 @@ def _write(name: str) -> str:
         return f"write one of {', '.join(get_args(field.annotation))}"
     if name in _TEXTS:
         return f"write {_TEXTS[name]}"
+    if field.annotation is bool:
+        return "write true or false"
     least = next(bound.ge for bound in field.metadata if hasattr(bound, "ge"))
     most = next(bound.le for bound in field.metadata if hasattr(bound, "le"))
     description = str(field.description)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 
 from tocsin.nats_access.config import user_lines
-from tocsin.nats_access.roles import NatsRole, cdc, clock, inbox_of, protected_subjects
+from tocsin.nats_access.roles import NatsRole, api, cdc, clock, inbox_of, protected_subjects
 
 LOCAL = "local"
 WORKER = "worker"
@@ -25,15 +25,16 @@ def user_password(secret: str, user: str) -> str:
 
 def embedded_users(namespace: str, owner: str, secret: str) -> str:
     """The block `authorization`. `owner` may do everything, with the secret itself as its password."""
+    restricted = (clock(namespace), cdc(namespace), api(namespace))
+    names = [role.name for role in restricted]
     return "\n".join(
         [
             "authorization {",
             "  users: [",
             f'      {{user: {owner}, password: "{secret}"}}',
-            *_restricted(clock(namespace), secret),
-            *_restricted(cdc(namespace), secret),
-            *_open(WORKER, (clock(namespace).name, cdc(namespace).name, LOCAL), namespace, secret),
-            *_open(LOCAL, (clock(namespace).name, cdc(namespace).name, WORKER), namespace, secret),
+            *(line for role in restricted for line in _restricted(role, secret)),
+            *_open(WORKER, [*names, LOCAL], namespace, secret),
+            *_open(LOCAL, [*names, WORKER], namespace, secret),
             "  ]",
             "}",
             "",
@@ -46,7 +47,7 @@ def _restricted(role: NatsRole, secret: str) -> list[str]:
     return user_lines(role.name, f'"{password}"', role.publish, [f"{role.inbox}.>", *role.subscribe])
 
 
-def _open(user: str, others: tuple[str, ...], namespace: str, secret: str) -> list[str]:
+def _open(user: str, others: list[str], namespace: str, secret: str) -> list[str]:
     inboxes = [f"{inbox_of(other)}.>" for other in others]
     return user_lines(
         user,

@@ -1,0 +1,16 @@
+"""The API on loopback, on the database and the namespace of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.api.running_api import RunningApi, running_api
+from tocsin.core.settings import Settings
+
+
+@pytest.fixture
+async def api(settings: Settings) -> AsyncIterator[RunningApi]:
+    async with running_api(settings) as started:
+        yield started

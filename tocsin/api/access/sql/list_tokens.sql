@@ -1,0 +1,2 @@
+-- All tokens without their digests, the oldest first.
+select * from tocsin.list_tokens()

@@ -1,0 +1,14 @@
+"""All groups of routes. To add the routes of a package, add its group here."""
+
+from __future__ import annotations
+
+from tocsin.api import health, reference
+from tocsin.api.route_group import RouteGroup
+from tocsin.api.v1 import me, tokens
+
+GROUPS: tuple[RouteGroup, ...] = (
+    RouteGroup("health", routes=health.ROUTES),
+    RouteGroup("reference", routes=reference.ROUTES),
+    RouteGroup("me", router=me.router),
+    RouteGroup("tokens", router=tokens.router),
+)

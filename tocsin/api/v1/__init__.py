@@ -1,0 +1,1 @@
+"""Handlers of the resources below `/v1`, one file for each."""
