@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from nats.errors import Error as NatsError
 
+from tests.wait import eventually
 from tocsin.core.errors import Refused
 from tocsin.embedded import embedded_nats, embedded_postgres, embedded_servers
 
@@ -124,7 +125,12 @@ async def test_each_service_has_a_user_that_may_do_only_its_own_work(tmp_path: P
         client = await nats.connect(running.url_of(user), error_cb=note, inbox_prefix=f"_INBOX_{user}")
         for subject in subjects:
             await client.publish(subject, b"")
-        await client.flush()
+        await client.publish("$JS.API.STREAM.DELETE.last", b"")
+
+        async def are_all_answered() -> bool:
+            return any("stream.delete.last" in text for text in forbidden)
+
+        await eventually(are_all_answered, "the server has rejected what it rejects")
         await client.close()
     denied = {subject for subject in subjects if any(f'"{subject.lower()}"' in text for text in forbidden)}
     assert denied == {subject for subject, users in subjects.items() if user not in users}
