@@ -46,7 +46,7 @@ from clock.metrics import LEADER, STALLS
 from clock.time_source import steady_s
 from tocsin.core.bus import open_bus
 from tocsin.core.errors import TocsinError
-from tocsin.core.nats_client import Forbidden
+from tocsin.core.nats_client import NatsForbidden
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
@@ -334,7 +334,7 @@ async def _ensure_bucket(bus: Client, settings: Settings) -> None:
         # Created by an earlier version, or with another number of replicas.
         try:
             await js.update_stream(bucket)
-        except Forbidden:
+        except NatsForbidden:
             _log.warning("lease bucket has other settings, run `tocsin streams create`", bucket=bucket.name)
 
 

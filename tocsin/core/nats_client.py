@@ -1,7 +1,7 @@
 """nats-py's client, with what the services need of it.
 
 - Its waits cannot swallow a cancellation (`tocsin.core.cancellation`).
-- A request to the JetStream API that the server forbids fails at once with `Forbidden`. NATS reports a
+- A request to the JetStream API that the server forbids fails at once with `NatsForbidden`. NATS reports a
   missing permission apart from the request, which would wait for its timeout.
 - It sends no credentials in clear text unless that is allowed: neither to a server that stops asking
   for TLS, nor to one that another server announces.
@@ -26,7 +26,7 @@ DEFAULT_API = "$JS.API"
 _DENIED = re.compile(r'permissions violation for publish to "([^"]*)"')
 
 
-class Forbidden(NatsError):
+class NatsForbidden(NatsError):
     """The user may not make this request. The message is that of the server."""
 
 
@@ -61,7 +61,7 @@ class TocsinNatsClient(Client):
             return await cancellable(asking)
         except asyncio.CancelledError:
             if asking in self._denied:
-                raise Forbidden(self._denied[asking]) from None
+                raise NatsForbidden(self._denied[asking]) from None
             raise
         finally:
             waiting.discard(asking)

@@ -22,7 +22,7 @@ from nats.js.client import JetStreamContext
 from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from tocsin.core.errors import Refused, Unreachable
-from tocsin.core.nats_client import Forbidden
+from tocsin.core.nats_client import NatsForbidden
 
 _log = structlog.get_logger()
 _NAME_IN_USE = 10058
@@ -135,7 +135,7 @@ async def _create(js: JetStreamContext, wanted: StreamConfig, refusal: type[Refu
         info = await js.add_stream(wanted)
     except ServiceUnavailableError:  # no leader yet: the caller waits
         raise
-    except Forbidden:
+    except NatsForbidden:
         raise Unreachable(
             f"the stream {name!r} does not exist, and this NATS user may not create it",
             remedy="let an administrator run `tocsin streams create`",
