@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from tocsin.api import health, reference
+from tocsin.api.live import routes as live
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import me, tokens
 
 GROUPS: tuple[RouteGroup, ...] = (
+    live.GROUP,
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("me", router=me.router),
