@@ -20,7 +20,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 VAGUE_NAMES = {"utils", "common", "helpers", "base", "util", "helper", "misc"}
 # A noun that ends like a gerund, and the name of a command.
-NOT_A_GERUND = {"recording", "testing", "upcoming"}
+NOT_A_GERUND = {"ingest_mapping", "recording", "testing", "upcoming"}
 VAGUE_BEGINNINGS = {"What", "Which", "How", "Where", "When", "Who", "Of", "By", "As"}
 READS_A_CLOCK = {
     "datetime.now",

@@ -30,6 +30,8 @@ from tocsin.core.instant import parse_instant
 from tocsin.core.settings import Settings
 from tocsin.core.streams import find
 
+REQUEST = "request"
+"""The kind of dead letters about rejected parts of requests to the API."""
 _ACK_S = 5
 _NO_MESSAGE = 10057
 _PARTLY_STORED = re.compile(r"\d+ of \d+ datapoints were rejected")

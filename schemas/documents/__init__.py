@@ -9,6 +9,7 @@ from schemas.documents.calendar import CalendarDocument
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.documents.ingest_mapping import IngestMappingDocument
 from schemas.documents.inhibit import InhibitDocument
 from schemas.documents.maintenance import MaintenanceDocument
 from schemas.documents.schedule import ScheduleDocument
@@ -26,6 +27,7 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "maintenance": MaintenanceDocument,
     "inhibit": InhibitDocument,
     "calendar": CalendarDocument,
+    "ingest_mapping": IngestMappingDocument,
 }
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",
+    "IngestMappingDocument",
     "InhibitDocument",
     "MaintenanceDocument",
     "ScheduleDocument",

@@ -34,10 +34,12 @@ NAMED = {
 }
 # Older metadata has names instead of SPDX expressions.
 _SPDX = {
+    "Apache 2": "Apache-2.0",
     "Apache 2.0": "Apache-2.0",
     "Apache License": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
+    "3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
     "ISC License": "ISC",
     "ISC License (ISCL)": "ISC",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tocsin.api import health, reference
 from tocsin.api.live import routes as live
+from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.v1 import me, tokens
 
@@ -13,4 +14,7 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("me", router=me.router),
     RouteGroup("tokens", router=tokens.router),
+    RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),
+    RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
+    RouteGroup("cloudevents", routes=cloudevents.ROUTES),
 )

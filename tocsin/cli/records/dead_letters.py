@@ -17,7 +17,7 @@ from tocsin.core.errors import InvalidInput
 if TYPE_CHECKING:
     from rules.lanes.put_back import StoredLetter
 
-_DEAD_LETTER_KINDS = ("datapoint", "event", "record", "report", "step")
+_DEAD_LETTER_KINDS = ("datapoint", "event", "record", "report", "request", "step")
 _MAX_BODY_LENGTH = 60
 _TIMEOUT_S = 5
 
