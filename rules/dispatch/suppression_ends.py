@@ -11,7 +11,8 @@ may be gone. `rules.dispatch.alarm_transitions` handles snoozes and inhibiting a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from rules.dispatch.alarm_transitions import WakeNotifications, Waking
@@ -34,7 +35,7 @@ class SuppressionEnds:
             silence = ended_silence(event)
             if silence is not None and has_begun(silence, event):
                 runs = await _muted_runs(connection, silence)
-            elif changes_inhibits(event):
+            elif changes_inhibits(event.type, event.origin, event.data):
                 runs = await fetch_all(connection, "rules.dispatch/find_held_runs")
             else:
                 continue
@@ -46,12 +47,13 @@ def has_begun(silence: SilenceFacts, event: Event) -> bool:
     return silence.starts_at <= event.time
 
 
-def changes_inhibits(event: Event) -> bool:
-    if event.type != _RULES_APPLIED or event.origin != "caused":
+def changes_inhibits(type: str, origin: str, payload: Mapping[str, Any]) -> bool:
+    """Whether an event is that of an apply that changed `inhibit` documents."""
+    if type != _RULES_APPLIED or origin != "caused":
         return False
-    listed = event.data.get("documents")
+    listed = payload.get("documents")
     documents = listed if isinstance(listed, list) else []
-    is_cut = event.data.get("count") != len(documents)
+    is_cut = payload.get("count") != len(documents)
     return is_cut or any(isinstance(item, dict) and item.get("kind") == "inhibit" for item in documents)
 
 

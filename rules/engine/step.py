@@ -147,7 +147,8 @@ def _evaluate_series(
     firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
-        value = _amount(rule.window, track, arrival.at)
+        # Values that leave the window up to this instant were handled before (`_pass_time`).
+        value = _amount(rule.window, track)
     had_no_data = firing is not None and firing.cause == "no_data"
     is_open = firing is not None and _is_open(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
@@ -168,7 +169,7 @@ def _evaluate_series(
     return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value))
 
 
-def _amount(window: Window, track: Track, at: datetime) -> float | None:
+def _amount(window: Window, track: Track, at: datetime | None = None) -> float | None:
     return window.amount(track.buckets, counted(track.value, track.resets), track.ts, at)
 
 

@@ -75,9 +75,12 @@ class Window:
         """The instant at which the oldest bucket leaves the window. There is at least one."""
         return instant_of((int(buckets[0][0]) + BUCKETS) * self._width)
 
-    def amount(self, buckets: Buckets, newest: Value, newest_ts: datetime, at: datetime) -> float | None:
-        """The result of the window at an instant; None if it has none."""
-        buckets = self.trimmed(buckets, at)
+    def amount(
+        self, buckets: Buckets, newest: Value, newest_ts: datetime, at: datetime | None = None
+    ) -> float | None:
+        """The result of the window at an instant; None if it has none. Without `at`, all buckets count."""
+        if at is not None:
+            buckets = self.trimmed(buckets, at)
         if not buckets:
             return 0.0 if self.reduce == "count" and self.min_count == 1 else None
         if self.min_count > 1 and sum(map(_count, buckets)) < self.min_count:
@@ -88,7 +91,7 @@ class Window:
                 return None
             amount = (newest - buckets[0][1]) / elapsed_s
         elif self.reduce == "avg":
-            amount = sum(map(_amount, buckets)) / sum(map(_count, buckets))
+            amount = sum([bucket[1] for bucket in buckets]) / sum([bucket[2] for bucket in buckets])
         else:
             amount = _REDUCERS[self.reduce](map(_amount, buckets))
         return amount if isfinite(amount) else None

@@ -19,6 +19,7 @@ from uuid import UUID
 import structlog
 
 from rules.alarms.resolve import resolved_state
+from rules.alarms.rule_change import StateChange, change_state
 from rules.alarms.staleness import NO_GAPS
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import (
@@ -119,8 +120,13 @@ class RuleMemory:
         )
 
     def advance(self, key: MemoryKey, until: datetime) -> None:
-        """Handle what is due at or before an instant without an input."""
-        before = self.states[key]
+        """Handle what is due at or before an instant without an input.
+
+        The state of a rule that was removed meanwhile is gone.
+        """
+        before = self.states.get(key)
+        if before is None:
+            return
         rule = self._rule(key[0])
         after, effects = (
             advance(before, until) if rule is None else pass_time(rule, self.owner, before, until)
@@ -152,6 +158,17 @@ class RuleMemory:
             self._alarms.resolve(alarm_id, at)
             return last.payload
         return None
+
+    def change_rules(self, changes: Mapping[str, StateChange], at: datetime) -> None:
+        """Convert the states of rules that an apply changed or removed at an instant."""
+        for key in sorted(key for key in self.states if key[0] in changes):
+            change, state = changes[key[0]], self.states[key]
+            if state.phase != "ok":
+                self._change(key, *change_state(state, change, at, at))
+            if change.rule is None:
+                del self.states[key]
+            else:
+                self._rules[key[0]] = change.rule
 
     def advance_all(self, until: datetime) -> None:
         for key in list(self.states):

@@ -114,25 +114,35 @@ class Runs:
         if event.get("alarm_id") is not None and is_transition(event):
             self._follow(event)
 
+    def cancel_unstarted(self, ended: Mapping[str, str]) -> None:
+        """Cancel the runs of ended rules (with the reason) that gather or are queued, as an apply does."""
+        for run in list(self._active.values()):
+            if run.match.rule in ended and run.state in ("gathering", "queued"):
+                self._end(run, "cancelled", ended[run.match.rule])
+
+    def wake_all_held(self, event: Facts, remind: str) -> None:
+        """What suppresses alarms has changed."""
+        for run in list(self._active.values()):
+            if any("held" in entry for entry in run.active.values()):
+                self._wake_suppressed(run, event, remind)
+
     def wake(self, alarm_ids: Collection[UUID], event: Facts, remind: str) -> None:
         """A suppression of these alarms has ended."""
         for run in list(self._active.values()):
-            if not set(alarm_ids) & set(run.alarm_ids):
-                continue
-            if run.match.notify is not None:
-                self._notify_again(run, event, remind)
-            else:
-                self._release(run)
+            if set(alarm_ids) & set(run.alarm_ids):
+                self._wake_suppressed(run, event, remind)
 
     def wake_held(self, key: str, event: Facts, remind: str) -> None:
         """The suppression with this key has ended."""
         for run in list(self._active.values()):
-            if not any(key in entry.get("held", ()) for entry in run.active.values()):
-                continue
-            if run.match.notify is not None:
-                self._notify_again(run, event, remind)
-            else:
-                self._release(run)
+            if any(key in entry.get("held", ()) for entry in run.active.values()):
+                self._wake_suppressed(run, event, remind)
+
+    def _wake_suppressed(self, run: SimulatedRun, event: Facts, remind: str) -> None:
+        if run.match.notify is not None:
+            self._notify_again(run, event, remind)
+        else:
+            self._release(run)
 
     def _follow(self, event: Facts) -> None:
         """What `rules.dispatch.alarm_transitions` does."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid5
 
-from rules.dispatch.suppression_ends import REMIND
+from rules.dispatch.suppression_ends import REMIND, changes_inhibits
 from rules.documents.load.recurrences import recurrence_of
 from rules.language.cel import compile_matcher
 from rules.replay.runs import Runs
@@ -62,13 +62,22 @@ class SimulatedSilences:
         self._open_alarms = open_alarms
         self._active: dict[UUID, Silence] = {}
         self._count = 0
+        self._maintenances: dict[str, MaintenanceDocument] = {}
 
-    def begin_maintenance(self, document: MaintenanceDocument, start: datetime) -> None:
-        """Begin the windows of a document that is applied at `start`."""
-        if document.enabled:
-            recurrence = recurrence_of(document, anchor=start, hash_id=document.name)
-            after = start if counts_from_creation(document) else None
-            self._begin_window(document, recurrence, after)
+    def change_maintenances(
+        self, documents: Mapping[str, MaintenanceDocument], now: datetime, who: str = ""
+    ) -> None:
+        """Begin the windows of documents that are new or changed now, and end those of the others."""
+        before, self._maintenances = self._maintenances, dict(documents)
+        changed = {name for name in {*before, *documents} if before.get(name) != documents.get(name)}
+        self._expire(
+            (silence for silence in self._active.values() if _maintenance_of(silence) in changed), who
+        )
+        for name, document in documents.items():
+            if name in changed and document.enabled:
+                recurrence = recurrence_of(document, anchor=now, hash_id=name)
+                after = now if counts_from_creation(document) else None
+                self._begin_window(document, recurrence, after)
 
     def put(self, silence: Silence) -> None:
         """Put a silence that was recorded: its events are in the recording."""
@@ -87,7 +96,10 @@ class SimulatedSilences:
             raise InvalidInput(
                 f"no silence with the matcher {where!r} is active at {self._now().isoformat()}"
             )
-        for silence in expired:
+        self._expire(expired, who)
+
+    def _expire(self, silences: Iterable[Silence], who: str) -> None:
+        for silence in list(silences):
             del self._active[silence.id]
             self._append(silence_ended_event(_facts(silence), self._now(), who=who, via=_VIA))
 
@@ -111,6 +123,8 @@ class SimulatedSilences:
             silence = silence_of_payload(event["payload"])
             if silence.starts_at <= event["ts"]:
                 runs.wake(self.muted_by(silence), event, REMIND)
+        elif changes_inhibits(event["type"], event["origin"], event["payload"]):
+            runs.wake_all_held(event, REMIND)
         elif event["type"] == event_type("resolved") and event.get("alarm_id") is not None:
             runs.wake_held(f"alarm:{event['alarm_id']}", event, REMIND)
 
@@ -135,6 +149,8 @@ class SimulatedSilences:
     def _begin_window(
         self, document: MaintenanceDocument, recurrence: Recurrence, after: datetime | None
     ) -> None:
+        if self._maintenances.get(document.name) is not document:
+            return
         window = next_window(recurrence, document.duration, self._now(), after)
         if window is None:
             return
@@ -148,6 +164,11 @@ class SimulatedSilences:
     def _next_id(self) -> UUID:
         self._count += 1
         return uuid5(_SILENCES, str(self._count))
+
+
+def _maintenance_of(silence: Silence) -> str | None:
+    kind, _, name = silence.source.partition(":")
+    return name if kind == "maintenance" else None
 
 
 def _facts(silence: Silence) -> SilenceFacts:

@@ -84,6 +84,11 @@ class OwnerStaleness:
         self._types = types
         self._find_next_due()
 
+    def deadlines(self) -> list[datetime]:
+        """The deadlines of the series that are fresh and watched."""
+        deadlines = (series.deadline for series in self._tracker.series_of(self._owner))
+        return sorted(deadline for deadline in deadlines if deadline is not None)
+
     def stale_series(self) -> list[TrackedSeries]:
         """The series that are stale, by key."""
         return self._tracker.stale_series()

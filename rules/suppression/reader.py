@@ -20,12 +20,14 @@ from psycopg.types.json import Jsonb
 
 from rules.documents.rule_book import RuleBook, RuleSet
 from rules.language.cel import AlarmMatcher
+from rules.language.cel.alarms import count_evaluations
 from rules.suppression.silence_store import read_silences
 from rules.suppression.suppression import (
     Inhibit,
     Inhibition,
     MatchedAlarm,
     Silence,
+    SilencesInForce,
     Suppression,
     matched_alarm,
     suppressed_by,
@@ -39,6 +41,8 @@ MAX_LISTED = 100_000
 _FEW = 8
 # Alarms times matchers that are evaluated before other tasks run: about 20 ms.
 _PAIRS_AT_ONCE = 500
+# An evaluation costs as much as this many look-ups of a kept result.
+_LOOK_UPS = 20
 # Behind the seq of every apply.
 _NEWEST = 2**62
 
@@ -59,13 +63,21 @@ class Suppressions:
         return await _suppressed(alarms, silences, inhibits, sources, now)
 
     async def of_open(
-        self, connection: Connection, now: datetime, limit: int = MAX_LISTED
+        self,
+        connection: Connection,
+        now: datetime,
+        limit: int = MAX_LISTED,
+        max_evaluations: int | None = None,
     ) -> dict[UUID, Suppression]:
-        """The suppressions of all open alarms, of at most `limit`, with few statements."""
+        """The suppressions of all open alarms, of at most `limit`, with few statements.
+
+        After `max_evaluations` of matchers, or twenty times as many look-ups of kept results, the
+        others are left out.
+        """
         silences = await read_silences(connection)
         inhibits = await self.inhibits(connection)
         alarms = await list_open(connection, limit=limit)
-        return await _suppressed(alarms, silences, inhibits, alarms, now)
+        return await _suppressed(alarms, silences, inhibits, alarms, now, max_evaluations)
 
     async def inhibits(self, connection: Connection) -> tuple[Inhibit, ...]:
         """The enabled inhibits of the newest rules."""
@@ -79,10 +91,13 @@ async def _suppressed(
     inhibits: Sequence[Inhibit],
     sources: Sequence[MatchedAlarm],
     now: datetime,
+    max_evaluations: int | None = None,
 ) -> dict[UUID, Suppression]:
     """Evaluates in chunks: the other tasks of the process run in between."""
-    inhibition = Inhibition(inhibits, ())
-    chunk = max(1, _PAIRS_AT_ONCE // (len(silences) + len(inhibits) + 1))
+    evaluated = count_evaluations()
+    inhibition, in_force = Inhibition(inhibits, ()), SilencesInForce(silences, now)
+    pairs = in_force.width + len(inhibits) + 1
+    chunk = max(1, _PAIRS_AT_ONCE // pairs)
     if inhibits:
         ordered = sorted(sources, key=lambda alarm: alarm.id)
         for first in range(0, len(ordered), chunk):
@@ -91,10 +106,14 @@ async def _suppressed(
     found = {}
     for first in range(0, len(alarms), chunk):
         for alarm in alarms[first : first + chunk]:
-            suppression = suppressed_by(alarm, silences, inhibits, inhibition, now)
+            suppression = suppressed_by(alarm, in_force, inhibits, inhibition, now)
             if suppression is not None:
                 found[alarm.id] = suppression
         await asyncio.sleep(0)
+        if max_evaluations is not None:
+            looked_up = (first + chunk) * pairs // _LOOK_UPS
+            if max(count_evaluations() - evaluated, looked_up) >= max_evaluations:
+                break
     return found
 
 

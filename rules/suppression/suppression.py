@@ -147,26 +147,75 @@ class Suppression:
 
 def suppressed_by(
     alarm: MatchedAlarm,
-    silences: Iterable[Silence],
+    silences: Iterable[Silence] | SilencesInForce,
     inhibits: Sequence[Inhibit],
     open_alarms: Iterable[MatchedAlarm] | Inhibition,
     now: datetime,
 ) -> Suppression | None:
     """The suppression of an open alarm at `now`; None if it is notified.
 
-    `open_alarms` has at least the open alarms that can match the source of an inhibit; for many
-    alarms, an `Inhibition` of them is made once.
+    `open_alarms` has at least the open alarms that can match the source of an inhibit. For many
+    alarms, `SilencesInForce` and an `Inhibition` are made once.
     """
     if alarm.snoozed_until is not None and now < alarm.snoozed_until:
         by = f" by {alarm.snoozed_by}" if alarm.snoozed_by else ""
         until = f"until {instant_text(alarm.snoozed_until)}"
         return Suppression("snooze", f"a snooze{by} {until}", alarm.snoozed_until)
-    muting = [silence for silence in silences if silence.is_in_force(now) and silence.mutes(alarm)]
-    if muting:
-        silence = max(muting, key=lambda silence: (silence.ends_at, silence.id))
+    in_force = silences if isinstance(silences, SilencesInForce) else SilencesInForce(silences, now)
+    silence = in_force.of(alarm)
+    if silence is not None:
         return Suppression(f"silence:{silence.id}", _silence_text(silence), silence.ends_at)
     inhibition = open_alarms if isinstance(open_alarms, Inhibition) else Inhibition(inhibits, open_alarms)
     return inhibition.of(alarm)
+
+
+class SilencesInForce:
+    """The silences at an instant, ordered once for many alarms.
+
+    A silence whose matcher names owners or rules is evaluated for their alarms only. The silence that
+    ends last comes first, and the first that matches is the result.
+    """
+
+    def __init__(self, silences: Iterable[Silence], now: datetime) -> None:
+        self._of_owner: dict[str, list[Silence]] = {}
+        self._of_rule: dict[str, list[Silence]] = {}
+        self._of_any: list[Silence] = []
+        for silence in sorted(silences, key=_last_first, reverse=True):
+            if silence.is_in_force(now):
+                self._add(silence)
+
+    @property
+    def width(self) -> int:
+        """The number of matchers that are evaluated for one alarm, at most."""
+        narrowed = (max(map(len, by.values()), default=0) for by in (self._of_owner, self._of_rule))
+        return len(self._of_any) + sum(narrowed)
+
+    def of(self, alarm: MatchedAlarm) -> Silence | None:
+        """The silence that mutes an alarm; of several the one that ends last."""
+        narrowed = [*self._of_owner.get(alarm.owner, ()), *self._of_rule.get(alarm.rule, ())]
+        candidates = (
+            sorted([*narrowed, *self._of_any], key=_last_first, reverse=True) if narrowed else self._of_any
+        )
+        return next((silence for silence in candidates if silence.mutes(alarm)), None)
+
+    def _add(self, silence: Silence) -> None:
+        try:
+            matcher = compile_matcher(silence.matcher)
+        except ExpressionInvalid:
+            return
+        owners, rules = matcher.only("owner"), matcher.only("rule")
+        if owners is not None:
+            for owner in owners:
+                self._of_owner.setdefault(owner, []).append(silence)
+        elif rules is not None:
+            for rule in rules:
+                self._of_rule.setdefault(rule, []).append(silence)
+        else:
+            self._of_any.append(silence)
+
+
+def _last_first(silence: Silence) -> tuple[datetime, UUID]:
+    return silence.ends_at, silence.id
 
 
 class Inhibition:

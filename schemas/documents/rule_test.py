@@ -228,6 +228,9 @@ class Given(StrictModel):
         description="For this time the data stream accepts nothing: values are lost, deadlines are extended.",
         examples=["10m"],
     )
+    apply: OneOrMore | None = Field(
+        None, description="Rule files to apply. Other documents are removed.", examples=["new.yaml"]
+    )
     step: str | None = Field(
         None, description="Only this step of the action, by name or kind.", examples=["webhook"]
     )
@@ -244,13 +247,11 @@ class Given(StrictModel):
         if self.every is not None and self.every <= timedelta(0):
             raise document_error("has 'every: 0s': write the time between values, such as 1m", "every")
         if self.series == HEALTH_KEY:
-            text = f"is '{HEALTH_KEY}', which follows from the members of a system: give those, and expect 'health'"
-            raise document_error(text, "series")
+            text = "which follows from the members of a system: give those, and expect 'health'"
+            raise document_error(f"is '{HEALTH_KEY}', {text}", "series")
         if self.series is not None and self.series.startswith(CALC_PREFIX):
-            text = (
-                f"is '{self.series}', which a calc_rule calculates: give its inputs, and expect 'calculated'"
-            )
-            raise document_error(text, "series")
+            text = "which a calc_rule calculates: give its inputs, and expect 'calculated'"
+            raise document_error(f"is '{self.series}', {text}", "series")
         self._check_snooze()
         self._check_keys()
         return self

@@ -4,7 +4,7 @@ from typing import Literal
 
 INPUTS = (
     *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
-    *("fail", "report", "never_reported", "probe", "outage"),
+    *("fail", "report", "never_reported", "probe", "outage", "apply"),
 )
 EXPECTATIONS = (
     *("opened", "changed", "resolved", "sent", "event", "stale"),

@@ -84,6 +84,8 @@ def _hint(text: str) -> str:
         return f"a bare number has no unit, write {bare}s or {bare}m"
     if text.startswith("-"):
         return f"it cannot be negative, {_EXAMPLES}"
+    if "{{" in text:
+        return f"it is no template, {_EXAMPLES}"
     if ":" in text:
         return f"{text} could mean minutes or hours, {_EXAMPLES}"
     if re.search(r"[0-9](mo|y|M|Y)", text):

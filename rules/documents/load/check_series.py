@@ -128,9 +128,25 @@ def _rule_problems(
     if rule.reads_freshness and model.no_data != "keep":
         message = f"{document.title} reads freshness or age itself: remove 'no_data'"
         yield document.problem(document.body.key_at(("no_data",)), message)
+    if rule.window is not None and rule.window.reduce != "count":
+        yield from _text_window_problems(document, model, context)
     key = "absent" if model.absent else "no_data" if model.no_data != "keep" else "fire"
     if key != "fire" or rule.reads_freshness:
         yield from _unwatched_problems(document, rule, key, context)
+
+
+def _text_window_problems(
+    document: SourceDocument, model: EventRuleDocument, context: _SeriesContext
+) -> Iterable[RuleProblem]:
+    """A text can only be counted: any other window of texts has no result, ever."""
+    kind = context.types.kind(model.datapoint or "")
+    if kind not in (None, "number", "bool"):
+        assert model.window is not None
+        message = (
+            f"'window.reduce: {model.window.reduce}' of {document.title} needs numbers, and its datapoint_type has "
+            f"'value: {kind}': use 'count', or change the type"
+        )
+        yield document.problem(document.body.at(("window", "reduce")), message)
 
 
 def _condition_problems(

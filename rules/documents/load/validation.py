@@ -159,7 +159,9 @@ def _keys_at(kind: str, path: Path) -> list[str]:
         if not isinstance(step, str):
             continue
         fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        model = _model_in(fields[step].annotation)
+        # Otherwise the step is a name that the author chose, such as that of an input of a calc_rule.
+        if step in fields:
+            model = _model_in(fields[step].annotation)
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

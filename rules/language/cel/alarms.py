@@ -84,6 +84,11 @@ def _matches(matcher: AlarmMatcher, facts: _Facts) -> bool:
     return matcher.evaluate(facts)
 
 
+def count_evaluations() -> int:
+    """The evaluations of all matchers so far in this process, without the results that were kept."""
+    return _matches.cache_info().misses
+
+
 @lru_cache(maxsize=1)
 def alarm_environment() -> cel.Env:
     types = cel.Type

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_changes
 from rules.alarms.staleness import NO_GAPS, TrackedSeries, extended_deadline
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import Arrival, EventSeen, Suppressed, WentStale
@@ -37,13 +38,17 @@ class SimulatedAlarms:
         log: Callable[[LogEntry], None],
         health: SimulatedHealth,
         gaps: Sequence[ArrivalGap] = NO_GAPS,
+        *,
+        is_changed_later: bool = False,
     ) -> None:
-        self._rules = rules
+        """`is_changed_later`: `change_rules` will be called."""
+        self._rules = self._event_rules = rules
         self._scheduler = scheduler
         self._append = append
         self._log = log
         self._health = health
         self._gaps = gaps
+        self._is_changed_later = is_changed_later
         self._over_series: dict[str, SeriesMemory] = {}
         self._over_events: dict[str, RuleMemory] = {}
         self.store = AlarmStore()
@@ -54,18 +59,50 @@ class SimulatedAlarms:
         memory = self._over_series.get(arrival.owner)
         if memory is None:
             memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
+            # An apply may make any owner a member of a system.
+            memory.is_observed |= self._is_changed_later
             self._over_series[arrival.owner] = memory
         with self._inheriting(lineage):
             memory.arrive([arrival])
         stale_after = self._rules.types.stale_after(arrival.key)
         if stale_after is not None:
-            deadline = extended_deadline(arrival.at, stale_after, self._gaps)
-            self._scheduler.add(deadline, STALENESS, partial(memory.pass_deadlines, deadline))
+            self._await_deadline(memory, extended_deadline(arrival.at, stale_after, self._gaps))
+
+    def _await_deadline(self, memory: SeriesMemory, deadline: datetime) -> None:
+        self._scheduler.add(deadline, STALENESS, partial(memory.pass_deadlines, deadline))
+
+    def change_rules(self, after: CompiledRuleSet, at: datetime) -> Mapping[str, StateChange]:
+        """Continue series with other rules, as a live apply does at a watermark of `at`.
+
+        Returns the changes for `change_event_rules`.
+        """
+        changes, reevaluated = state_changes(self._rules, after), rules_to_reevaluate(self._rules, after)
+        self._rules = after
+        for memory in self._over_series.values():
+            memory.change_rules(changes, at)
+            memory.series.change_types(after.types, at)
+            memory.rules = after
+            for went_stale in memory.series.stale_inputs(at, at):
+                for rule in after.for_key(went_stale.key):
+                    if rule.name in reevaluated:
+                        memory.step(rule, went_stale)
+            for deadline in memory.series.deadlines():
+                self._await_deadline(memory, max(deadline, at))
+        self._health.change(after, at)
+        return changes
+
+    def change_event_rules(
+        self, after: CompiledRuleSet, changes: Mapping[str, StateChange], at: datetime
+    ) -> None:
+        """Continue alarms over events with other rules, once the events before the apply were seen."""
+        self._event_rules = after
+        for memory in self._over_events.values():
+            memory.change_rules(changes, at)
 
     def see(
         self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID, lineage: Lineage = ()
     ) -> None:
-        rules = self._rules.for_event(facts["type"])
+        rules = self._event_rules.for_event(facts["type"])
         if not rules:
             return
         owner = facts["owner"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -30,18 +30,26 @@ class SimulatedCalc:
         start: datetime,
         gaps: Sequence[ArrivalGap],
         on_point: Callable[[str, CalcPoint], None],
+        later: Iterable[RuleSet] = (),
     ) -> None:
-        self._rules = CalcRuleSet(rules)
+        """`later` are the rules of later calls of `change`: what they read is kept from the start."""
         self._scheduler = scheduler
         self._gaps = GapIndex(gaps)
         self._on_point = on_point
         self._memory = CalcMemory()
-        begins = microseconds_of(start)
+        self._all = [CalcRuleSet(rules), *(CalcRuleSet(others) for others in later)]
+        self._span = max(compiled.span for compiled in self._all)
+        self.change(rules, start)
+
+    def change(self, rules: RuleSet, at: datetime) -> None:
+        """Calculate the windows that end after an instant with these rules."""
+        self._rules = CalcRuleSet(rules)
+        begins = microseconds_of(at)
         self._windows = windows([CalcPeriod(0, begins, self._rules)], begins, _FOREVER)
         self._await_next()
 
     def arrive(self, arrival: Arrival) -> None:
-        if self._rules.reads(arrival.key):
+        if any(rules.reads(arrival.key) for rules in self._all):
             self._memory.arrive([arrival])
 
     def _await_next(self) -> None:
@@ -50,8 +58,10 @@ class SimulatedCalc:
             self._scheduler.add(instant_of(window.end), CALC, partial(self._calculate, window))
 
     def _calculate(self, window: CalcWindow) -> None:
+        if window.period.rules is not self._rules:
+            return
         for rule, concluded in self._memory.calculate(self._rules, window.rules, window.end, self._gaps):
             for point in concluded.points:
                 self._on_point(rule.name, point)
-        self._memory.forget(window.end - self._rules.span)
+        self._memory.forget(window.end - self._span)
         self._await_next()

@@ -36,31 +36,38 @@ _ALARM_KEYS = ("acknowledge", "snooze", "unsnooze", "resolve", "opened", "change
 _ACTION_KEYS = ("fail", "report", "never_reported", "probe", "reply_to", "sent", "run")
 
 
-def problems_of_test(test: RuleTest, documents: Sequence[BaseModel]) -> list[RuleProblem]:
-    checker = _Checker(test, RuleSet(documents))
+def problems_of_test(test: RuleTest, rule_sets: Sequence[Sequence[BaseModel]]) -> list[RuleProblem]:
+    """`rule_sets` are the documents of the rules, and of each later apply."""
+    checker = _Checker(test, [RuleSet(documents) for documents in rule_sets])
     others = (checker.series_problems(), checker.matcher_problems())
     return sorted([*checker.time_problems(), *checker.name_problems(), *chain.from_iterable(others)])
 
 
 class _Checker:
-    def __init__(self, test: RuleTest, rules: RuleSet) -> None:
+    def __init__(self, test: RuleTest, rule_sets: Sequence[RuleSet]) -> None:
         self._source, self._document = test.source, test.document
         self._start = absolute_instant(test.document.start)
         self._until = instant(test.document.until, self._start)
-        self._compiled = CompiledRuleSet(rules)
-        self._steps = {
-            action.name: {text for node in compile_runbook(action).nodes for text in (node.name, node.kind)}
-            for action in rules.of(ActionDocument).values()
-        }
+        self._compiled = [CompiledRuleSet(rules) for rules in rule_sets]
+        self._calc = [CalcRuleSet(rules) for rules in rule_sets]
+        self._steps: dict[str, set[str]] = {}
+        self._rules, self._actions = set[str](), set[str]()
+        self._systems, self._calc_rules = set[str](), set[str]()
+        for rules in rule_sets:
+            self._add_names(rules)
+
+    def _add_names(self, rules: RuleSet) -> None:
+        for action in rules.of(ActionDocument).values():
+            texts = {text for node in compile_runbook(action).nodes for text in (node.name, node.kind)}
+            self._steps.setdefault(action.name, set()).update(texts)
         stale = (type for type in rules.of(DatapointTypeDocument).values() if type.on_stale == "alarm")
-        self._rules = {*rules.of(EventRuleDocument), *(str(RuleRef("stale", type.name)) for type in stale)}
-        self._actions = {
+        self._rules |= {*rules.of(EventRuleDocument), *(str(RuleRef("stale", type.name)) for type in stale)}
+        self._actions |= {
             *rules.of(ActionDocument),
             *(f"notify-{channel}" for channel in rules.of(ChannelDocument)),
         }
-        self._systems = set(rules.of(SystemDocument))
-        self._calc_rules = set(rules.of(CalcRuleDocument))
-        self._calc = CalcRuleSet(rules)
+        self._systems |= set(rules.of(SystemDocument))
+        self._calc_rules |= set(rules.of(CalcRuleDocument))
 
     def time_problems(self) -> Iterator[RuleProblem]:
         document = self._document
@@ -104,14 +111,11 @@ class _Checker:
                 yield from self._unknown(("only", "rule"), "rule", name, self._rules)
 
     def series_problems(self) -> Iterator[RuleProblem]:
-        rules = self._compiled
         for index, given in enumerate(self._document.given):
             key = given.series
-            if key is None or rules.types.of(key) is not None or rules.for_key(key):
+            if key is None or any(rules.reads(key) for rules in self._calc):
                 continue
-            if self._calc.reads(key):
-                continue
-            if not rules.members.of_series(given.owner, key, rules):
+            if not any(_covers(rules, given.owner, key) for rules in self._compiled):
                 message = (
                     f"no rule, datapoint_type or system of {self._source.title} covers the series '{key}'"
                 )
@@ -155,3 +159,8 @@ class _Checker:
 
     def _problem(self, path: Path, message: str) -> RuleProblem:
         return self._source.problem(self._source.body.at(path), message)
+
+
+def _covers(rules: CompiledRuleSet, owner: str, key: str) -> bool:
+    is_read = rules.types.of(key) is not None or bool(rules.for_key(key))
+    return is_read or bool(rules.members.of_series(owner, key, rules))

@@ -134,6 +134,10 @@ def _outage(world: World, given: Given, at: datetime) -> None:
     """Nothing: `outages` are known before the test starts."""
 
 
+def _apply(world: World, given: Given, at: datetime) -> None:
+    world.at(at, "apply", files=given.apply, who=given.by)
+
+
 _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "series": _series,
     "event": _event,
@@ -148,5 +152,6 @@ _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "never_reported": _never_reported,
     "probe": _probe,
     "outage": _outage,
+    "apply": _apply,
 }
 """By the key of `given` that names the kind of the input."""

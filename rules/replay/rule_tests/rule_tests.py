@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from rules.documents.load.loader import LoadedDocuments, load_files
 from rules.documents.load.problems import RulesInvalid
 from rules.documents.load.source import InvalidDocument
@@ -73,11 +75,12 @@ class RuleTests:
     def _run(self, test: RuleTest, result: RuleTestResult) -> RuleTestResult:
         document = test.document
         start = absolute_instant(document.start)
-        documents = [loaded.model for loaded in self._rules(test).documents]
-        problems = problems_of_test(test, documents)
+        documents = self._rules(test, document.rules)
+        later = {given.apply: self._rules(test, given.apply) for given in document.given if given.apply}
+        problems = problems_of_test(test, [documents, *later.values()])
         if problems:
             raise RulesInvalid(problems)
-        world = World(documents, start, outages(document, start))
+        world = World(documents, start, outages(document, start), later)
         for given in document.given:
             schedule_input(world, given, start)
         world.run_until(instant(document.until, start))
@@ -85,15 +88,15 @@ class RuleTests:
         missing, unexpected = compare(document, observed, start)
         return replace(result, start=start, missing=missing, unexpected=unexpected, observed=tuple(observed))
 
-    def _rules(self, test: RuleTest) -> LoadedDocuments:
+    def _rules(self, test: RuleTest, files: tuple[str, ...]) -> list[BaseModel]:
         folder = Path(test.file).parent
-        paths = tuple(folder / name for name in test.document.rules)
+        paths = tuple(folder / name for name in files)
         if paths not in self._loaded:
             try:
                 self._loaded[paths] = load_files(paths)
             except RulesInvalid as invalid:
                 raise TocsinError(f"the rules of the test are invalid:\n{invalid}") from None
-        return self._loaded[paths]
+        return [loaded.model for loaded in self._loaded[paths].documents]
 
 
 def _unreadable(test: InvalidDocument) -> RuleTestResult:

@@ -13,13 +13,13 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from rules.actions.steps.digest_results import DigestMaterial, digest_period
+from rules.alarms.rule_change import StateChange
 from rules.alarms.staleness import NO_GAPS
 from rules.calc.rule import CalcPoint
 from rules.delivery.probe import ProbeResult
 from rules.dispatch.matcher import ActionMatcher
 from rules.dispatch.schedule_retries import with_retry
 from rules.documents.compiled_rules import CompiledRuleSet
-from rules.documents.load.recurrences import recurrence_of
 from rules.documents.rule_book import RuleSet
 from rules.engine import Arrival, TypeIndex, Value
 from rules.health.systems import HealthChange
@@ -31,10 +31,12 @@ from rules.replay.digest_rows import alarm_rows, dead_run_rows, event_rows, stal
 from rules.replay.log import LogEntry
 from rules.replay.perform import Failure, ProbeFinding
 from rules.replay.rule_tests.alarms import SimulatedAlarms
+from rules.replay.rule_tests.apply import applied_event, changed_documents, ended_action_rules
 from rules.replay.rule_tests.calc import SimulatedCalc
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.rule_tests.instants import since_start
 from rules.replay.rule_tests.operator import SimulatedOperator
+from rules.replay.rule_tests.schedules import SimulatedSchedules
 from rules.replay.runs import Runs, SimulationHooks
 from rules.replay.scheduler import EVENT, INPUT, Scheduler
 from rules.replay.silences import SimulatedSilences
@@ -46,8 +48,6 @@ from schemas.wire.datapoint import TimestampBounds
 from schemas.wire.event_facts import event_facts
 from schemas.wire.ingest_event import read_ingest_event
 from schemas.wire.subjects import token
-from timers.identity import spread_of
-from timers.recurrence import Recurrence
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 from tocsin.core.settings import Settings
@@ -61,28 +61,38 @@ _BOUNDS = TimestampBounds(
 """The bounds of `ts` with the default settings."""
 _MAX_ENTRIES = 1_000_000
 _OPERATOR = "operator"
+NO_RULES: Mapping[tuple[str, ...], Sequence[BaseModel]] = {}
 
 
 class World:
     def __init__(
-        self, documents: Iterable[BaseModel], start: datetime, gaps: Sequence[ArrivalGap] = NO_GAPS
+        self,
+        documents: Iterable[BaseModel],
+        start: datetime,
+        gaps: Sequence[ArrivalGap] = NO_GAPS,
+        later: Mapping[tuple[str, ...], Sequence[BaseModel]] = NO_RULES,
     ) -> None:
-        """`gaps` are the times in which no datapoint arrives, in order."""
-        rules = RuleSet(list(documents))
+        """`gaps` are the times in which no datapoint arrives, in order; `later` are the documents of the
+        files that `apply` names."""
+        rules = self._rules = RuleSet(list(documents))
+        self._later = {files: RuleSet(models) for files, models in later.items()}
         self.now = self.start = start
         self.log: list[LogEntry] = []
         self._scheduler = Scheduler()
         self._matcher = ActionMatcher(rules)
         self._events: list[Facts] = []
-        self._recurrences: dict[str, Recurrence] = {}
         self._ids: set[UUID] = set()
         self._gaps = gaps
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._types = TypeIndex(rules.of(DatapointTypeDocument).values())
         compiled = CompiledRuleSet(rules)
         health = SimulatedHealth(compiled, self._scheduler, start, self._change_health)
-        self._calc = SimulatedCalc(rules, self._scheduler, start, gaps, self._calculate)
-        self._alarms = SimulatedAlarms(compiled, self._scheduler, self.append, self.log.append, health, gaps)
+        later_rules = self._later.values()
+        self._calc = SimulatedCalc(rules, self._scheduler, start, gaps, self._calculate, later_rules)
+        self._alarms = SimulatedAlarms(
+            *(compiled, self._scheduler, self.append, self.log.append, health, gaps),
+            is_changed_later=bool(later),
+        )
         self._operator = SimulatedOperator(
             self.alarms, self._scheduler, lambda: self.now, self.append, self._alarms.resolve
         )
@@ -104,18 +114,9 @@ class World:
             compile_inhibits(rules), self._scheduler, lambda: self.now, self.append, self._open_alarms
         )
         self._runs.targets.channels = rules.of(ChannelDocument)
-        for maintenance in rules.of(MaintenanceDocument).values():
-            self._silences.begin_maintenance(maintenance, start)
-        self._retries = {
-            (schedule.owner, schedule.name): schedule.retry.model_dump(mode="json")
-            for schedule in rules.of(ScheduleDocument).values()
-            if schedule.retry is not None
-        }
-        for schedule in rules.of(ScheduleDocument).values():
-            if schedule.enabled:
-                recurrence = recurrence_of(schedule, anchor=start, hash_id=schedule.name)
-                self._recurrences[schedule.name] = recurrence
-                self._arm(schedule, recurrence, start)
+        self._silences.change_maintenances(rules.of(MaintenanceDocument), start)
+        self._schedules = SimulatedSchedules(self._scheduler, self.append)
+        self._schedules.change(rules.of(ScheduleDocument).values(), start)
 
     @property
     def alarms(self) -> AlarmStore:
@@ -136,6 +137,29 @@ class World:
     def at(self, at: datetime, method: str, **arguments: Any) -> None:
         """Schedule an input: a method of this class and its arguments."""
         self._scheduler.add(at, INPUT, partial(getattr(self, method), **arguments))
+
+    def apply(self, files: tuple[str, ...], who: str = _OPERATOR) -> None:
+        """Other rules are in force from now on."""
+        before, rules, now = self._rules, self._later[files], self.now
+        self._rules, compiled = rules, CompiledRuleSet(rules)
+        self._types = compiled.types
+        changes = changed_documents(before, rules)
+        self._runs.cancel_unstarted(ended_action_rules(before, rules))
+        self._runs.targets.channels = rules.of(ChannelDocument)
+        changed_states = self._alarms.change_rules(compiled, now)
+        self._calc.change(rules, now)
+        self._schedules.change(rules.of(ScheduleDocument).values(), now)
+        self._silences.inhibits = compile_inhibits(rules)
+        self.append(applied_event(changes, now, who))
+        # Events before it are still dispatched by the rules before, as in the record lane.
+        self._scheduler.add(now, EVENT, partial(self._begin_dispatch, rules, compiled, changed_states))
+        self._silences.change_maintenances(rules.of(MaintenanceDocument), now, who)
+
+    def _begin_dispatch(
+        self, rules: RuleSet, compiled: CompiledRuleSet, changed_states: Mapping[str, StateChange]
+    ) -> None:
+        self._matcher = ActionMatcher(rules)
+        self._alarms.change_event_rules(compiled, changed_states, self.now)
 
     def arrive(self, owner: str, key: str, value: Value, labels: Mapping[str, str] | None = None) -> None:
         self.receive(owner, [{"key": key, "value": value, "labels": dict(labels or {})}])
@@ -247,35 +271,13 @@ class World:
         lineage = self._lineages.get(facts["id"], ())
         self._alarms.see(facts["recorded_at"], facts, uuid.UUID(facts["correlation_id"]), lineage)
         for match in self._matcher.match(facts):
-            own = with_retry(match, self._retries.get((facts["owner"], facts["schedule"])))
+            own = with_retry(match, self._schedules.retry_of(facts["owner"], facts["schedule"]))
             self._runs.start(own, facts, facts["alarm_id"], lineage)
         self._runs.see(facts)
         self._silences.release(facts, self._runs)
 
     def _open_alarms(self) -> list[Facts]:
         return [alarm_facts(record, self.now) for record in self.alarms if record.state == "open"]
-
-    def _arm(self, schedule: ScheduleDocument, recurrence: Recurrence, after: datetime) -> None:
-        occurrence = recurrence.next_after(after)
-        if occurrence is not None:
-            spread = spread_of(schedule.owner, schedule.name, schedule.spread or timedelta(0))
-            fire = partial(self._fire, schedule, recurrence, occurrence)
-            self._scheduler.add(occurrence + spread, INPUT, fire)
-
-    def _fire(self, schedule: ScheduleDocument, recurrence: Recurrence, at: datetime) -> None:
-        self.append(
-            NewEvent(
-                at,
-                "scheduled",
-                schedule.type,
-                schedule.payload,
-                schedule=schedule.name,
-                action=schedule.action or "",
-                owner=schedule.owner,
-                id=uuid.uuid5(_EVENTS, f"{schedule.name}/{at.isoformat()}"),
-            )
-        )
-        self._arm(schedule, recurrence, at)
 
     def _change_health(self, change: HealthChange) -> None:
         """Log a change of health. It arrives at once as a datapoint of the system."""
@@ -302,7 +304,7 @@ class World:
 
     def _digest_rows(self, after: int, upto: int) -> DigestMaterial:
         event = self._events[upto - 1]
-        recurrence = self._recurrences.get(event["schedule"])
+        recurrence = self._schedules.recurrence(event["schedule"])
         next_at = None if recurrence is None else recurrence.next_after(event["ts"])
         previous_at = self._events[after - 1]["recorded_at"] if after else None
         since = digest_period(previous_at, next_at, event["recorded_at"])

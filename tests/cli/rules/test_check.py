@@ -60,6 +60,19 @@ def checked(alone: CommandLine, folder: Path, text: str, *options: str, exit_cod
             "'clear' of event_rule 'r': the pattern 'link-down' never brings the type 'link-up'",
         ),
         (
+            "datapoint_type: {name: t, key: x, value: string}\n---\n"
+            "event_rule: {name: e, datapoint: x, window: {over: 5m, reduce: avg}, above: 5}\n",
+            "'window.reduce: avg' of event_rule 'e' needs numbers, and its datapoint_type has 'value: string'",
+        ),
+        (
+            "action: {name: a, steps: [{wait: {for: '{{ payload.grace }}'}}]}\n",
+            "'{{ payload.grace }}' is not a duration: it is no template, write a number with a unit",
+        ),
+        (
+            "calc_rule: {name: c, every: 5m, inputs: {t: {key: t, over: 10m, agregate: sum}}, value: 't'}\n",
+            "r.yaml:1:65: unknown key 'agregate' in calc_rule 'c', did you mean 'aggregate'?",
+        ),
+        (
             "event_rule: {name: d, datapoint: x, fire: 'value - 5 > 60'}\n",
             "r.yaml:1:50: 'fire' of event_rule 'd': '-' cannot be applied to an untyped number, which is a double, "
             "and int, write 5.0",

@@ -20,10 +20,11 @@ USER, PASSWORD = "tocsin", "s3cret-pass"
 
 @dataclass
 class Mailbox:
-    """`refusing` maps a recipient, or `DATA`, to the answer it gets."""
+    """`refusing` maps a recipient, or `DATA`, to the answer it gets. While it stalls, `DATA` gets none."""
 
     port: int = 0
     refusing: dict[str, str] = field(default_factory=dict)
+    is_stalling: bool = False
     envelopes: list[Envelope] = field(default_factory=list)
     connections: int = 0
     encrypted: list[bool] = field(default_factory=list)
@@ -45,6 +46,8 @@ class Mailbox:
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        if self.is_stalling:
+            await asyncio.Event().wait()
         if "DATA" in self.refusing:
             return self.refusing["DATA"]
         self.envelopes.append(envelope)

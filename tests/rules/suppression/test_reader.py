@@ -148,6 +148,28 @@ async def test_many_alarms_and_silences_let_other_tasks_run(connection: Connecti
     assert turns > 2_000 * 11 // 500
 
 
+async def test_the_work_for_a_scrape_is_bounded(connection: Connection) -> None:
+    """However many alarms are open and silences in force: a scrape never takes seconds."""
+    await connection.execute(
+        "insert into tocsin.alarm (id, event_rule, owner, state, severity, since, payload, correlation_id)"
+        " select gen_random_uuid(), 'cpu-hot', 'host-' || n, 'open', 3, tocsin.instant(), '{}', gen_random_uuid()"
+        " from generate_series(1, 2000) n"
+    )
+    await add_silence(connection, NewSilence('owner == "host-7"', at(0), at(50), "", "ann"), ANN)
+    reader, before = Suppressions(), matchers.count_evaluations()
+    assert len(await reader.of_open(connection, at(1), max_evaluations=100)) == 1
+    assert matchers.count_evaluations() - before <= 1
+    for number in range(10):
+        await add_silence(
+            connection, NewSilence(f'owner.endsWith("{number}")', at(0), at(50), "", "ann"), ANN
+        )
+    before = matchers.count_evaluations()
+    found = await reader.of_open(connection, at(1), max_evaluations=100)
+    assert 0 < len(found) < 200
+    assert matchers.count_evaluations() - before < 1_000
+    assert len(await reader.of_open(connection, at(1))) == 2_000
+
+
 def test_a_matcher_is_evaluated_once_for_alarms_that_differ_in_nothing_it_reads() -> None:
     evaluated = matchers._matches.cache_info
     matcher = compile_matcher('labels.site == "ams" && labels["rack"] != "7" && severity >= high')

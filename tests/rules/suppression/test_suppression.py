@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.suppression import Inhibit, MatchedAlarm, Silence, suppressed_by
+from rules.suppression.suppression import SilencesInForce
 from rules.suppression.windows import next_window, next_windows
 from schemas.documents import InhibitDocument
 from timers.recurrence import parse
@@ -63,6 +65,28 @@ def test_of_several_silences_the_one_that_ends_last_is_named() -> None:
     suppression = suppressed_by(_alarm(), silences, [], [], NOW)
     assert suppression is not None
     assert suppression.until == NOW + 3 * HOUR
+
+
+def test_silences_that_name_owners_or_rules_are_found_among_all_others() -> None:
+    texts = [
+        'rule == "hot"',
+        'owner == "p1"',
+        'owner in ["p1", "p2"] && rule == "full"',
+        "severity >= high",
+        "true",
+    ]
+    for count in range(1, 2 ** len(texts)):
+        chosen = [text for number, text in enumerate(texts) if count >> number & 1]
+        silences = [
+            replace(_silence(text, ends=1 + number * 7 % 3), id=UUID(int=number))
+            for number, text in enumerate(chosen)
+        ]
+        in_force = SilencesInForce([*silences, _silence(starts=-1, ends=0)], NOW)
+        for rule, owner, severity in product(("hot", "full"), ("p1", "p2", "p3"), (1, 5)):
+            alarm = MatchedAlarm(UUID(int=1), rule, owner, severity)
+            muting = [silence for silence in silences if silence.mutes(alarm)]
+            expected = max(muting, key=lambda silence: (silence.ends_at, silence.id), default=None)
+            assert in_force.of(alarm) == expected
 
 
 def test_the_window_of_a_maintenance_is_named_by_its_document() -> None:

@@ -32,6 +32,7 @@ from tocsin.cli.doctor.checks import (
     failed,
 )
 from tocsin.cli.doctor.flapping_check import check_flapping
+from tocsin.cli.doctor.label_check import check_labels
 from tocsin.cli.doctor.role_checks import check_rights
 from tocsin.cli.doctor.silence_check import check_silences
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
@@ -73,6 +74,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings.append(check_notifications(await read_failing(connection)))
     findings.append(await check_silences(connection, now))
     findings += await check_flapping(connection, now)
+    findings += await check_labels(connection, now)
     findings.append(check_held_timers(await read_held_timers(connection)))
     findings.append(check_arrival_gaps(await count_recent_gaps(connection)))
     findings.append(check_retention(await read_prune_report(connection), _ages(settings)))

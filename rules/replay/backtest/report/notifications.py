@@ -47,8 +47,8 @@ def count_notifications(
     dispatch = _Dispatch(timelines, since)
     for silence in recorded_silences(events, with_windows=timelines.maintenance is None):
         dispatch.silences.put(silence)
-    for document in timelines.maintenance or ():
-        dispatch.silences.begin_maintenance(document, since)
+    maintenances = {document.name: document for document in timelines.maintenance or ()}
+    dispatch.silences.change_maintenances(maintenances, since)
     for event in sorted(events, key=event_order):
         dispatch.add(event)
     dispatch.run_until(until)

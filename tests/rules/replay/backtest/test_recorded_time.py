@@ -19,7 +19,7 @@ def header(window: timedelta, recorded: timedelta) -> RecordingHeader:
 
 
 def test_a_window_that_begins_before_the_recording_does_not_dilute_its_notifications() -> None:
-    """new-user.md B10: thirty minutes of recording gave 264 pages a day in one window and 0.4 in another."""
+    """Thirty minutes of recording must not give 264 pages a day in one window and 0.4 in another."""
     result = BacktestResult()
     result.recorded_notifications = Counter({("notify:hot:ops", "hot"): 6})
     half_an_hour = timedelta(minutes=30)
