@@ -1689,7 +1689,7 @@ CREATE OR REPLACE FUNCTION tocsin.is_reserved_type(type text)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text])));
+RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|quota)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text, 'owner-forgotten'::text])));
 comment on function tocsin.is_reserved_type(text) is 'Whether only Tocsin itself writes events of a type. schemas/values/event_types.py lists the same types.';
 revoke all on function tocsin.is_reserved_type(text) from public;
 
@@ -1783,6 +1783,19 @@ AS $function$
 $function$;
 comment on function tocsin.log_tables() is 'Names of the tables that share the sequence of the record log.';
 revoke all on function tocsin.log_tables() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.message_token(action_id uuid, step integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select left(encode(sha256(k.key || sha256(
+        k.key || 'message'::bytea || uuid_send(message_token.action_id) || int4send(message_token.step))), 'hex'), 32)
+    from tocsin.instance_key k
+$function$;
+comment on function tocsin.message_token(uuid,integer) is 'Nats-Msg-Id of the message that a step sends: 128 bits of a keyed hash, the same for every attempt.';
+revoke all on function tocsin.message_token(uuid,integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.move_records(after_seq bigint, shift bigint)
  RETURNS bigint
@@ -2944,5 +2957,7 @@ insert into public.tocsin_migration (number, name, checksum) values (22, '0022_p
 insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
 insert into public.tocsin_migration (number, name, checksum) values (24, '0024_api_tokens', 'ddeb7e9181cdca38e462a7ebca789ce3ced59e59a5203034e084962f7ec22dcf');
 insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', '2dd0e64ca61c0f7f02c42bce7d0955711d252f7901c4366e621c83b317c3bd63');
+insert into public.tocsin_migration (number, name, checksum) values (26, '0026_quota_events', '66d82cc75b73b4f877b7ea22b8f46d9335bcbba0da1c66989ab77db2dd99f2ef');
+insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
 
 select tocsin.extend_log();

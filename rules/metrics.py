@@ -57,6 +57,11 @@ CONDITION_FAILURES = WORKER.counter(
     "evaluations of conditions that had no result: too_expensive (not begun), error",
     "reason",
 )
+QUOTA_REJECTED = WORKER.counter(
+    "tocsin_quota_rejected_total",
+    "messages, and datapoints of new series, that a quota rejected: series, all_series, datapoints, bytes, events",
+    "quota",
+)
 DEAD_LETTERS = WORKER.counter("tocsin_dead_letters_total", "dead letters that were written", "kind")
 CALC_RESULTS = WORKER.counter("tocsin_calc_results_total", "results of calc_rules", "rule")
 CALC_LATE = WORKER.counter(
@@ -81,5 +86,7 @@ for _outcome in ("appended", "known", "rejected"):
     EVENTS.add(0, _outcome)
 for _state in ("completed", "failed", "timed_out"):
     ACTIONS.add(0, _state)
+for _quota in ("series", "all_series", "datapoints", "bytes", "events"):
+    QUOTA_REJECTED.add(0, _quota)
 for _kind in ("datapoint", "event", "record", "report", "step"):
     DEAD_LETTERS.add(0, _kind)

@@ -117,7 +117,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
     fields = type(read_settings()).model_fields
     defaults = {name: field.default for name, field in fields.items()}
     shown = {
-        name.upper(): f"{default:g}" if isinstance(default, int | float) else default
+        name.upper(): f"{default:.12g}" if isinstance(default, int | float) else default
         for name, default in defaults.items()
     }
     assert dict(_SETTING.findall(page)) == shown

@@ -278,6 +278,7 @@ grant execute on function tocsin.lock_log to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_rules to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_tz_version to tocsin_clock;
 grant execute on function tocsin.log_tables to tocsin_api, tocsin_author, tocsin_cdc, tocsin_clock, tocsin_operator, tocsin_worker;
+grant execute on function tocsin.message_token to tocsin_worker;
 grant execute on function tocsin.own_patterns to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.owner_matches to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.principal to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;

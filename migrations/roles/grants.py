@@ -113,6 +113,7 @@ _FUNCTIONS = MappingProxyType(
         "lock_rules": "author",
         "lock_tz_version": "clock",
         "log_tables": "clock cdc worker author operator",
+        "message_token": "worker",
         "move_records": "",
         "own_patterns": _ALL,
         "owner_matches": _ALL,

@@ -2,13 +2,16 @@
 
 Guarantee: a batch is evaluated with the documents of one apply, the newest when it commits. If
 rules are applied between its planning and its first lock, it is planned again. Messages that are
-rejected become dead letters before the batch commits, and never block it.
+rejected become dead letters before the batch commits, and never block it. What an owner sends beyond
+its quota is rejected (`rules.lanes.quota`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
@@ -33,13 +36,18 @@ from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_
 from rules.lanes.dead_letters import send_dead_letter
 from rules.lanes.lane import BatchPlan, LaneMessage
 from rules.lanes.lineage import NO_LINEAGES
+from rules.lanes.quota import BatchUsage, Exceeded, Quotas, Usage
 from rules.lanes.rules_unchanged import RulesUnchanged
+from rules.lanes.series_quota import FullOwner, SeriesQuota
+from rules.metrics import QUOTA_REJECTED
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.error_text import error_text
 from schemas.wire.calculated import CalculatedDatapoint
 from schemas.wire.datapoint import Series, TimestampBounds, problem_summary, read_datapoints, series_of
 from schemas.wire.dead_letter import dead_letter
+from schemas.wire.subjects import text_of
 from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.records import NewRecords
 from tocsin.core.settings import Settings
 
 _VALUE_KINDS = {bool: "bool", str: "string", int: "number", float: "number"}
@@ -100,6 +108,10 @@ class DataLane:
             timedelta(days=settings.datapoint_retention_d), timedelta(seconds=settings.datapoint_future_s)
         )
         self._days: set[date] = set()
+        quotas = Quotas(settings)
+        self._usage: defaultdict[int, Usage] = defaultdict(lambda: Usage(quotas))
+        """What owners have sent, by partition: each has one owner's messages alone and in order."""
+        self._series = SeriesQuota(quotas)
         self._js: JetStreamContext | None = None
 
     def subjects(self, partition: int) -> list[str]:
@@ -146,7 +158,11 @@ class DataLane:
         await prepare_staging(connection)
         rules_seq = await newest_rules(connection)
         await self._types.refresh(connection, rules_seq + 1)
-        parsed, yielded_at = ParsedBatch(self._types.at(rules_seq + 1), self._bounds), 0
+        limits = BatchLimits(self._usage[partition].batch())
+        if self._series.has_full_owners:
+            owners = {self._owner(message) for message in messages}
+            limits.full = await self._series.full_among(connection, owners)
+        parsed, yielded_at = ParsedBatch(self._types.at(rules_seq + 1), self._bounds, limits), 0
         for message in messages:
             if message.is_canary:
                 continue
@@ -167,8 +183,14 @@ class DataLane:
         )
         works = [await work.plan(connection, batch) for work in self._works]
         await self._send_dead_letters(parsed.rejected)
-        datapoints = DatapointWrites(partition, parsed.datapoints, parsed.rejected_datapoints)
-        return PhasedPlan([RulesUnchanged(rules_seq), datapoints, *works])
+        datapoints = DatapointWrites(partition, parsed.datapoints, parsed.rejected_datapoints, self._series)
+        return PhasedPlan([RulesUnchanged(rules_seq), datapoints, *works, QuotaWrites(limits.usage)])
+
+    def _owner(self, message: LaneMessage) -> str:
+        """The owner of a message; empty if its token is not one."""
+        with suppress(ValueError):
+            return text_of(self.source_of(message))
+        return ""
 
     async def _extend(self, days: set[date], connection: Connection) -> None:
         """Create partitions for the days of arrival, and ahead for the day after."""
@@ -199,8 +221,9 @@ class DataLane:
 class ParsedBatch:
     """The parsed messages: inputs for the rules, datapoints to store, rejected messages."""
 
-    def __init__(self, types: TypeIndex, bounds: TimestampBounds) -> None:
+    def __init__(self, types: TypeIndex, bounds: TimestampBounds, limits: BatchLimits | None = None) -> None:
         self.types = types
+        self._limits = limits
         self.inputs: list[Arrival | StalenessChange] = []
         self.datapoints: list[PlacedArrival] = []
         self.rejected: list[tuple[LaneMessage, str]] = []
@@ -234,8 +257,16 @@ class ParsedBatch:
         self.datapoints.append(PlacedArrival(0, arrival))
 
     def _add_datapoints(self, message: LaneMessage, series: Series) -> None:
+        limits, owner = self._limits, series.owner
+        if limits and (exceeded := limits.usage.add_message(owner, message.at, len(message.data))):
+            self._exceeded(message, exceeded)
+            return
         datapoints, problems = read_datapoints(series.key, message.data, message.at, self._bounds)
         count = len(datapoints) + len(problems)
+        if limits and (exceeded := limits.usage.add_datapoints(owner, message.at, count)):
+            self._exceeded(message, exceeded)
+            return
+        full = limits.full.get(owner) if limits and limits.full else None
         if message.lineage:
             self.lineages[message.seq] = message.lineage
         for position, key, value, ts, labels in datapoints:
@@ -252,15 +283,66 @@ class ParsedBatch:
                 except ValueError as error:
                     problems.append(str(error))
                     continue
-            arrival = Arrival(message.at, message.seq, series.owner, key, value, ts, labels)
+            if full is not None and limits is not None and (reason := limits.refuse(owner, key, message.at)):
+                problems.append(reason)
+                continue
+            arrival = Arrival(message.at, message.seq, owner, key, value, ts, labels)
             self.inputs.append(arrival)
             self.datapoints.append(PlacedArrival(position, arrival))
         if problems:
             self._reject(message, problem_summary(problems, count), len(problems))
 
+    def _exceeded(self, message: LaneMessage, exceeded: Exceeded) -> None:
+        """Only the first message of an owner and a minute becomes a dead letter."""
+        if exceeded.is_first:
+            self.rejected.append((message, exceeded.reason))
+        self.rejected_datapoints += 1
+
     def _reject(self, message: LaneMessage, reason: str, datapoints: int) -> None:
         self.rejected.append((message, reason))
         self.rejected_datapoints += datapoints
+
+
+class BatchLimits:
+    """The limits that the messages of one batch meet."""
+
+    def __init__(self, usage: BatchUsage) -> None:
+        self.usage = usage
+        self.full: dict[str, FullOwner] = {}
+        self._new: dict[str, set[str]] = {}
+
+    def refuse(self, owner: str, key: str, at: datetime) -> str | None:
+        """Why an owner that has too many series may not get this one; None if it may."""
+        full = self.full[owner]
+        new = self._new.setdefault(owner, set())
+        if key in full.keys or key in new:
+            return None
+        if len(new) < full.free:
+            new.add(key)
+            return None
+        self.usage.refuse_series(owner, at, full.quota)
+        quotas = self.usage.before.quotas
+        if full.quota == "all_series":
+            return f"{key!r} would be a new series, and there are about {quotas.all_series:,}: TOCSIN_QUOTA_ALL_SERIES"
+        return (
+            f"{key!r} would be a new series of {owner!r}, which has {quotas.of(owner).series:,}: use fewer keys and "
+            "dimensions, or raise TOCSIN_QUOTA_SERIES or TOCSIN_QUOTAS"
+        )
+
+
+class QuotaWrites(Writes):
+    """Keeps what the batch used, and records the quotas that it exceeded."""
+
+    def __init__(self, usage: BatchUsage) -> None:
+        self._usage = usage
+
+    def records_to_append(self) -> NewRecords:
+        return NewRecords(events=self._usage.events)
+
+    def committed(self) -> None:
+        self._usage.keep()
+        for quota, count in self._usage.rejected.items():
+            QUOTA_REJECTED.add(count, quota)
 
 
 def _calculated_value(calculated: CalculatedDatapoint) -> tuple[Value, dict[str, str]]:

@@ -20,8 +20,9 @@ from weakref import WeakSet
 
 from rules.engine.inputs import Arrival, Value
 from rules.lanes.batch import Writes
+from rules.lanes.series_quota import SeriesQuota
 from rules.metrics import DATAPOINTS
-from tocsin.core.db import Connection, statement
+from tocsin.core.db import Connection, fetch_all, statement
 
 _prepared: WeakSet[Connection] = WeakSet()
 _BACKSLASH = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
@@ -44,8 +45,18 @@ async def prepare_staging(connection: Connection) -> None:
 
 
 class DatapointWrites(Writes):
-    def __init__(self, partition: int, datapoints: Sequence[PlacedArrival], rejected: int = 0) -> None:
-        """`rejected`: the number of datapoints of the batch that become dead letters."""
+    def __init__(
+        self,
+        partition: int,
+        datapoints: Sequence[PlacedArrival],
+        rejected: int = 0,
+        series: SeriesQuota | None = None,
+    ) -> None:
+        """`rejected`: the number of datapoints of the batch that become dead letters.
+
+        `series` checks the owners that get new series.
+        """
+        self._series = series
         self._partition = partition
         self._stored, self._rejected = len(datapoints), rejected
         self._lines = staged_lines(datapoints)
@@ -62,7 +73,9 @@ class DatapointWrites(Writes):
             return
         await connection.execute(statement("rules.lanes/store_datapoints"))
         parameters = {"partition": self._partition}
-        await connection.execute(statement("rules.lanes/update_current_values"), parameters)
+        rows = await fetch_all(connection, "rules.lanes/update_current_values", parameters)
+        if rows and self._series is not None:
+            await self._series.check_new(connection, [owner for (owner,) in rows])
 
     def committed(self) -> None:
         DATAPOINTS.add(self._stored, "stored")

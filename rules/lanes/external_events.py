@@ -38,7 +38,8 @@ from rules.lanes.dead_letters import ensure_dead_letters, send_dead_letter
 from rules.lanes.lineage import LINEAGE_HEADER, parse_lineage
 from rules.lanes.lineage_store import insert_lineages
 from rules.lanes.message_fault import is_message_fault
-from rules.metrics import EVENTS
+from rules.lanes.quota import Quotas, Usage
+from rules.metrics import EVENTS, QUOTA_REJECTED
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent, read_ingest_event
 from tocsin.core.breaker import Breaker
@@ -76,6 +77,7 @@ class EventIngester:
         self._waiting_for = ""
         # Whether events were returned for a common cause, and whether others were appended since.
         self._waiting = self._has_appended = False
+        self._usage = Usage(Quotas(settings))
 
     async def run(self) -> None:
         async with (
@@ -143,6 +145,7 @@ class EventIngester:
                 if not is_message_fault(error):
                     raise
                 await self._reject(bus, message, f"it cannot be read: {error!r}")
+        events = await self._within_quota(connection, bus, events)
         failures: list[tuple[_ReadEvent, Exception]] = []
         others: list[_ReadEvent] = []
         appended = await self._append(connection, events, failures, others)
@@ -157,6 +160,34 @@ class EventIngester:
         for (message, _), failure in failures:
             await self._reject(bus, message, f"it cannot be stored: {failure}")
         return []
+
+    async def _within_quota(
+        self, connection: Connection, bus: Client, events: Sequence[_ReadEvent]
+    ) -> list[_ReadEvent]:
+        """The events without those beyond the quota of their owner, which are rejected.
+
+        An event that is delivered again was counted before.
+        """
+        usage = self._usage.batch()
+        allowed: list[_ReadEvent] = []
+        for message, event in events:
+            exceeded = (
+                usage.add_event(event.owner, _arrived_at(message))
+                if message.metadata.num_delivered == 1
+                else None
+            )
+            if exceeded is None:
+                allowed.append((message, event))
+            elif exceeded.is_first:
+                await self._reject(bus, message, exceeded.reason)
+            else:
+                EVENTS.add(1, "rejected")
+        if usage.events:
+            await append_events(connection, usage.events)
+        usage.keep()
+        for quota, count in usage.rejected.items():
+            QUOTA_REJECTED.add(count, quota)
+        return allowed
 
     async def _append(
         self,

@@ -21,9 +21,11 @@ from tocsin.core.errors import InvalidInput
 SCHEDULE_FIRED = "schedule-fired"
 RESERVED_PREFIXES = (
     *("alarm-", "schedule-", "rules-", "notification-", "silence-", "maintenance-", "inhibit-"),
-    *("action-", "pipeline-", "system-", "cdc-"),
+    *("action-", "pipeline-", "system-", "cdc-", "quota-"),
 )
-RESERVED_TYPES = frozenset({"series-forgotten", "log-pruned", "log-gap-recorded", "stream-rebuilt"})
+RESERVED_TYPES = frozenset(
+    {"series-forgotten", "log-pruned", "log-gap-recorded", "stream-rebuilt", "owner-forgotten"}
+)
 
 
 def is_reserved(type: str) -> bool:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tocsin.core.instant import instant_text
 
 MAX_BODY_BYTES = 65_536
+MAX_REASON_LENGTH = 4_000
 
 
 class DeadLetter(BaseModel):
@@ -40,5 +41,24 @@ def dead_letter(reason: str, subject: str, at: datetime, body: bytes) -> DeadLet
     except UnicodeDecodeError:
         text, encoding = base64.b64encode(beginning).decode(), "base64"
     return DeadLetter(
-        reason=reason, subject=subject, at=instant_text(at), body=text, encoding=encoding, size=len(body)
+        reason=reason[:MAX_REASON_LENGTH],
+        subject=subject,
+        at=instant_text(at),
+        body=text,
+        encoding=encoding,
+        size=len(body),
     )
+
+
+def shortened(letter: DeadLetter, most_bytes: int) -> DeadLetter:
+    """The letter with at most so many bytes of the message."""
+    body = base64.b64decode(letter.body) if letter.encoding == "base64" else letter.body.encode()
+    if len(body) <= most_bytes:
+        return letter
+    beginning = body[:most_bytes]
+    text = (
+        base64.b64encode(beginning).decode()
+        if letter.encoding == "base64"
+        else beginning.decode(errors="ignore")
+    )
+    return letter.model_copy(update={"body": text})

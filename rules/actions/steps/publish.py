@@ -16,6 +16,7 @@ from nats.aio.client import Client
 
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
+from rules.actions.steps.message_id import message_id
 from rules.language.templates import budget, fill, fill_subject
 from rules.runbook import Completed, Failed, Outcome, Paused, TimedOut
 from schemas.documents.runbook import PublishStep
@@ -35,7 +36,7 @@ _MAX_SUBJECT_LENGTH = 2_000
 async def perform_publish(step: DueStep, context: StepContext) -> Outcome:
     publish = step.document.publish
     assert publish is not None
-    subject = await _send(step, context, publish, {"Nats-Msg-Id": step.idempotency_key})
+    subject = await _send(step, context, publish, {"Nats-Msg-Id": await message_id(step, context)})
     return Completed({"subject": subject})
 
 
@@ -51,7 +52,7 @@ async def perform_dispatch(step: DueStep, context: StepContext) -> Outcome:
             connection, "rules.actions/read_report_token", {"action_id": step.run.id, "step": number}
         )
     headers = {
-        "Nats-Msg-Id": f"{step.idempotency_key}/{step.attempt}",
+        "Nats-Msg-Id": f"{await message_id(step, context)}/{step.attempt}",
         "Tocsin-Action-Id": str(step.run.id),
         "Tocsin-Step": str(number),
         "Tocsin-Attempt": str(step.attempt),

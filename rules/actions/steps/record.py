@@ -17,6 +17,7 @@ from nats.js.errors import NoStreamResponseError
 
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import DueStep
+from rules.actions.steps.message_id import message_id
 from rules.language.templates import budget, fill, fill_text
 from rules.runbook import Completed, Failed, Outcome
 from schemas.values.key_pattern import check_key
@@ -51,7 +52,7 @@ async def send_datapoints(
     # The keys are in the batch.
     subject = datapoint_subject(context.settings.subjects, owner, key="")
     body: dict[str, Any] = {"batch": batch}
-    headers = {**step.headers, "Nats-Msg-Id": step.idempotency_key}
+    headers = {**step.headers, "Nats-Msg-Id": await message_id(step, context)}
     js = context.nats.jetstream(timeout=_ACK_TIMEOUT_S)
     try:
         await js.publish(subject, json.dumps(body).encode(), headers=headers)

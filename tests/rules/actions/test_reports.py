@@ -179,7 +179,11 @@ async def test_a_service_reports_with_the_token_of_the_message_or_for_its_own_ow
 async def test_no_role_but_the_worker_reads_tokens(settings: Settings) -> None:
     for role in ("tocsin_client", "tocsin_reader", "tocsin_operator", "tocsin_author", "tocsin_cdc"):
         session = await as_role(settings, role)
-        for query in ("select tocsin.report_token(gen_random_uuid(), 0)", "select from tocsin.instance_key"):
+        for query in (
+            "select tocsin.report_token(gen_random_uuid(), 0)",
+            "select tocsin.message_token(gen_random_uuid(), 0)",
+            "select from tocsin.instance_key",
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 await session.execute(query.encode())
         await session.close()
