@@ -242,6 +242,35 @@ class Settings(ApiSettings):
         description="Seconds that `ts` may lie after the arrival. Later datapoints are rejected.",
     )
 
+    quota_series: Annotated[int, Field(ge=0, le=100_000_000)] = Field(
+        default=10_000,
+        description="Series of one owner. New series beyond it are rejected. 0: no limit, as in all quotas.",
+    )
+    quota_all_series: Annotated[int, Field(ge=0, le=1_000_000_000)] = Field(
+        default=1_000_000,
+        description="Series of all owners together, by the estimate of Postgres",
+    )
+    quota_datapoints: Annotated[int, Field(ge=0, le=10**12)] = Field(
+        default=600_000,
+        description="Datapoints of one owner within a minute",
+    )
+    quota_bytes: Annotated[int, Field(ge=0, le=10**15)] = Field(
+        default=67_108_864,
+        description="Bytes of the messages with datapoints of one owner within a minute",
+    )
+    quota_events: Annotated[int, Field(ge=0, le=10**12)] = Field(
+        default=6_000,
+        description="External events of one owner within a minute, for each worker",
+    )
+    quotas: Annotated[str, AfterValidator(check_quotas)] = Field(
+        default="",
+        description="Other quotas for some owners, separated by commas: `plant-* series 50000, load-test events 0`",
+    )
+    dead_letters_mb: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=256,
+        description="Megabytes of dead letters in NATS. Beyond, new ones keep only the first bytes of their message.",
+    )
+
     console_url: Annotated[str, AfterValidator(console_url_setting)] = Field(
         default="",
         description="Address of the console. Messages about alarms link to it; without it they have no link.",
