@@ -18,8 +18,10 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
-from tocsin.core.api_settings import ApiSettings, check_listen_address
+from tocsin.core.api_settings import check_listen_address
 from tocsin.core.errors import InvalidInput
+from tocsin.core.nats_settings import NatsSettings
+from tocsin.core.quota_text import check_quotas
 from tocsin.core.setting_checks import allow_list_setting, bindings_setting, console_url_setting
 
 _TEXTS = {
@@ -40,7 +42,7 @@ PREFIX = "TOCSIN_"
 _OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
 
 
-class Settings(ApiSettings):
+class Settings(NatsSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     postgres: str = Field(
@@ -62,44 +64,6 @@ class Settings(ApiSettings):
     nats_inbox: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = Field(
         default="_INBOX",
         description="Prefix of reply subjects. Use one per NATS user, so that no other user can read the replies.",
-    )
-    nats_api: Annotated[str, Field(pattern=r"^[$A-Za-z0-9_-]+(\.[$A-Za-z0-9_-]+)*$")] = Field(
-        default="$JS.API",
-        description="Prefix of the JetStream API: `<namespace>.api` for a user outside of the account of the streams",
-    )
-    nats_user: str = Field(
-        default="",
-        description="NATS user, instead of one in TOCSIN_NATS",
-    )
-    nats_password: str = Field(
-        default="",
-        repr=False,
-        description="Password of TOCSIN_NATS_USER, not encoded",
-    )
-    nats_creds: str = Field(
-        default="",
-        description="Creds file with the JWT and the key of the NATS user. Read at every connect.",
-    )
-    nats_nkey: str = Field(
-        default="",
-        description="File with the seed of the key of the NATS user. Read at every connect.",
-    )
-    nats_ca: str = Field(
-        default="",
-        description="PEM file with the certificate authorities of the NATS servers, instead of those of the system. "
-        "Requires TLS.",
-    )
-    nats_cert: str = Field(
-        default="",
-        description="PEM file with the client certificate for NATS. Requires TLS.",
-    )
-    nats_key: str = Field(
-        default="",
-        description="PEM file with the key of TOCSIN_NATS_CERT",
-    )
-    allow_clear_text: bool = Field(
-        default=False,
-        description="Whether NATS and Postgres on other hosts may be reached without TLS",
     )
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] = Field(
         default="tocsin",
