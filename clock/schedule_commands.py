@@ -13,6 +13,7 @@ On failure: `Refused` if there is no such schedule or its state does not allow t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from timers.schedules import (
     PutResult,
@@ -26,6 +27,14 @@ from tocsin.core.db import Connection, retrying
 from tocsin.core.errors import Refused
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
+
+
+class ScheduleCommand(Protocol):
+    """`pause`, `resume` or `cancel`."""
+
+    async def __call__(
+        self, connection: Connection, owner: str, name: str, actor: Actor, *, if_generation: int | None = None
+    ) -> PutResult: ...
 
 
 async def pause(

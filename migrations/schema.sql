@@ -255,6 +255,38 @@ comment on column tocsin.alarm.source_event_id is 'Event that made the condition
 comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
 comment on column tocsin.alarm.instance is 'As in tocsin.rule_state.';
 
+create table tocsin.api_login (
+    digest bytea not null,
+    name text not null,
+    grants text[] not null,
+    created_by text not null,
+    created_at timestamp with time zone not null default tocsin.instant(),
+    expires_at timestamp with time zone not null,
+    used_at timestamp with time zone,
+    constraint api_login_digest_check CHECK ((length(digest) = 32)),
+    constraint api_login_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+    constraint api_login_pkey PRIMARY KEY (digest)
+);
+comment on table tocsin.api_login is 'One-time login links. Written by tocsin.add_login, used once by tocsin.begin_session.';
+
+create table tocsin.api_session (
+    digest bytea not null,
+    name text not null,
+    grants text[] not null,
+    source text not null,
+    created_at timestamp with time zone not null default tocsin.instant(),
+    expires_at timestamp with time zone not null,
+    last_used_at timestamp with time zone not null default tocsin.instant(),
+    constraint api_session_digest_check CHECK ((length(digest) = 32)),
+    constraint api_session_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+    constraint api_session_pkey PRIMARY KEY (digest),
+    constraint api_session_source_check CHECK ((source = ANY (ARRAY['link'::text, 'oidc'::text])))
+);
+CREATE INDEX api_session_expires ON tocsin.api_session USING btree (expires_at);
+comment on table tocsin.api_session is 'Sessions of people. Ended by tocsin.end_session, after twelve hours without use, or at expires_at.';
+comment on column tocsin.api_session.name is 'Principal: the `who` of its changes.';
+comment on column tocsin.api_session.last_used_at is 'Exact to a minute.';
+
 create table tocsin.api_token (
     id uuid not null default gen_random_uuid(),
     name text not null,
@@ -1050,6 +1082,25 @@ alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FORE
 
 alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
 
+CREATE OR REPLACE FUNCTION tocsin.add_login(name text, digest bytea, grants text[], expires_at timestamp with time zone, created_by text, via text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    perform tocsin.check_grants(add_login.grants);
+    delete from tocsin.api_login l where l.expires_at < tocsin.instant() - interval '1 day';
+    insert into tocsin.api_login (digest, name, grants, created_by, expires_at)
+    values (add_login.digest, add_login.name, add_login.grants, tocsin.principal(add_login.created_by),
+            add_login.expires_at);
+    perform tocsin.write_audit(add_login.created_by, add_login.via, 'add', 'login-link', '', add_login.name, null,
+        jsonb_build_object('grants', add_login.grants, 'expires_at', add_login.expires_at));
+end
+$function$;
+comment on function tocsin.add_login(text,bytea,text[],timestamp with time zone,text,text) is 'Stores the digest of a one-time login link. The audit has its grants.';
+revoke all on function tocsin.add_login(text,bytea,text[],timestamp with time zone,text,text) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.add_token(name text, digest bytea, hint text, grants text[], expires_at timestamp with time zone, created_by text, via text)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -1295,6 +1346,28 @@ $function$;
 comment on function tocsin.audit_digest(tocsin.audit) is 'Digest of a row of the audit. tocsin/core/sql/list_seals.sql computes the same without this function.';
 revoke all on function tocsin.audit_digest(tocsin.audit) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.begin_session(login_digest bytea, session_digest bytea, expires_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    login record;
+begin
+    update tocsin.api_login l set used_at = tocsin.instant()
+    where l.digest = login_digest and l.used_at is null and l.expires_at > tocsin.instant()
+    returning l.name, l.grants into login;
+    if login.name is null then
+        return null;
+    end if;
+    perform tocsin.open_session(login.name, session_digest, login.grants, 'link', begin_session.expires_at);
+    return login.name;
+end
+$function$;
+comment on function tocsin.begin_session(bytea,bytea,timestamp with time zone) is 'Uses a login link and begins the session of its principal. Null if the link is unknown, expired or used.';
+revoke all on function tocsin.begin_session(bytea,bytea,timestamp with time zone) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.cancel(kind text, ref text, key text DEFAULT ''::text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1520,6 +1593,26 @@ AS $function$
 $function$;
 comment on function tocsin.duration_text(bigint) is 'A positive duration as schemas/values/duration.py writes it, such as 1h30m.';
 revoke all on function tocsin.duration_text(bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.end_session(digest bytea)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    ended text;
+begin
+    delete from tocsin.api_session s where s.digest = end_session.digest returning s.name into ended;
+    if ended is null then
+        return false;
+    end if;
+    perform tocsin.write_audit(ended, 'api', 'end', 'session', '', ended, null, null);
+    return true;
+end
+$function$;
+comment on function tocsin.end_session(bytea) is 'Ends a session. False if there is none.';
+revoke all on function tocsin.end_session(bytea) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
@@ -1842,6 +1935,26 @@ end
 $function$;
 comment on function tocsin.move_records(bigint,bigint) is 'Moves all records after a seq by shift, with everything that refers to their seq. Returns how many. Called by tocsin.adopt only, under the lock of the log.';
 revoke all on function tocsin.move_records(bigint,bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.open_session(name text, digest bytea, grants text[], source text, expires_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    perform tocsin.check_grants(open_session.grants);
+    delete from tocsin.api_session s
+    where s.expires_at < tocsin.instant() or s.last_used_at < tocsin.instant() - interval '12 hours';
+    insert into tocsin.api_session (digest, name, grants, source, expires_at)
+    values (open_session.digest, open_session.name, open_session.grants, open_session.source,
+            open_session.expires_at);
+    perform tocsin.write_audit(open_session.name, 'api', 'begin', 'session', '', open_session.name, null,
+        jsonb_build_object('grants', open_session.grants, 'source', open_session.source));
+end
+$function$;
+comment on function tocsin.open_session(text,bytea,text[],text,timestamp with time zone) is 'Begins a session of a person that the API has authenticated.';
+revoke all on function tocsin.open_session(text,bytea,text[],text,timestamp with time zone) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.own_patterns()
  RETURNS text[]
@@ -2828,6 +2941,31 @@ $function$;
 comment on function tocsin.try_share_log() is 'Prevents appends until the transaction ends. False if a session is about to commit one.';
 revoke all on function tocsin.try_share_log() from public;
 
+CREATE OR REPLACE FUNCTION tocsin.use_session(digest bytea)
+ RETURNS TABLE(name text, grants text[], expires_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+    return query
+        select s.name, s.grants, s.expires_at
+        from tocsin.api_session s
+        where s.digest = use_session.digest and s.expires_at > tocsin.instant()
+          and s.last_used_at > tocsin.instant() - interval '12 hours';
+    update tocsin.api_session u set last_used_at = tocsin.instant()
+    where u.digest = (
+        select s.digest from tocsin.api_session s
+        where s.digest = use_session.digest and s.expires_at > tocsin.instant()
+          and s.last_used_at > tocsin.instant() - interval '12 hours'
+          and s.last_used_at < tocsin.instant() - interval '1 minute'
+        for update skip locked);
+end
+$function$;
+comment on function tocsin.use_session(bytea) is 'The principal of a live session, by its digest; no row for any other.';
+revoke all on function tocsin.use_session(bytea) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.use_token(digest bytea)
  RETURNS TABLE(id uuid, name text, grants text[], expires_at timestamp with time zone)
  LANGUAGE plpgsql
@@ -2959,5 +3097,6 @@ insert into public.tocsin_migration (number, name, checksum) values (24, '0024_a
 insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', '2dd0e64ca61c0f7f02c42bce7d0955711d252f7901c4366e621c83b317c3bd63');
 insert into public.tocsin_migration (number, name, checksum) values (26, '0026_quota_events', '66d82cc75b73b4f877b7ea22b8f46d9335bcbba0da1c66989ab77db2dd99f2ef');
 insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
+insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
 
 select tocsin.extend_log();

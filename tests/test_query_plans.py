@@ -22,7 +22,7 @@ from tocsin.core.settings import Settings
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = ("cdc", "clock", "timers", "rules", "tocsin/metrics")
 _COMMANDS = re.compile(
-    r"rules/(apply|replay)/|clock/explain/|/list_(alarms|health|keys|schedules|silences|timers)\.|/find_failed_timers\."
+    r"rules/(apply|replay)/|clock/explain/|/list_(alarms|health|keys|rules|schedules|silences|timers)\.|/find_failed_timers\."
 )
 """Statements of commands and replays, which read whole tables on purpose."""
 _BOUNDED = {

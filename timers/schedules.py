@@ -31,7 +31,7 @@ from timers.schedule_times import NOTHING_DONE, Done, Row, done_of, next_occurre
 from timers.tz_version import refuse_older_tz_data
 from tocsin.core.audit import Actor, record_audit
 from tocsin.core.db import Connection, fetch_dict, fetch_dicts, fetch_one, statement
-from tocsin.core.errors import Conflict, Refused
+from tocsin.core.errors import Conflict, NotFound, Refused
 from tocsin.core.instant import utc_text
 
 FINISHED = ("fired", "ended", "cancelled", "failed")
@@ -183,23 +183,28 @@ async def _change_existing(
     return await _edit_exclusively(connection, owner, name, change_row)
 
 
-def _no_schedule(owner: str, name: str) -> Refused:
+def _no_schedule(owner: str, name: str) -> NotFound:
     of_owner = f" of owner {owner!r}" if owner else ""
-    return Refused(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
+    return NotFound(f"there is no schedule {name!r}{of_owner}", remedy="`tocsin schedules` lists them")
 
 
 async def _check_generation(connection: Connection, row: Row, expected: int | None) -> None:
     if expected is None or row["generation"] == expected:
         return
+    raise Refused(
+        f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: "
+        + await last_change_text(connection, row),
+        remedy="look at it again before you change it",
+    )
+
+
+async def last_change_text(connection: Connection, row: Row) -> str:
+    """`ann changed it via cli at ...`"""
     change = await fetch_one(
         connection, "timers/find_last_change", {"owner": row["owner"], "name": row["name"]}
     )
     who, via, at = change or ("an unknown user", "sql", row["updated_at"])
-    raise Refused(
-        f"schedule {row['name']!r} is at generation {row['generation']}, not {expected}: {who} changed it via {via} "
-        f"at {utc_text(at)}",
-        remedy="look at it again before you change it",
-    )
+    return f"{who} changed it via {via} at {utc_text(at)}"
 
 
 def _needs_no_change(status: str, enabled: bool) -> bool:

@@ -30,6 +30,8 @@ action_limit          SD     -    SIU     S       SD        -
 action_step           S      S    S       S       S         rows
 action_wait           SD     -    SIUD    SD      SIUD      -
 alarm                 SUD    S    SIUD    SIUD    SUD       rows
+api_login             -      -    -       -       -         -
+api_session           -      -    -       -       -         -
 api_token             -      -    -       -       -         -
 arrival_gap           SD     S    SI      S       SD        -
 audit                 S      -    S       S       S         -
@@ -81,12 +83,14 @@ timer                 SIUD   S    SIUD    SIUD    SIUD      -
 _ALL = "clock cdc worker author operator client reader"
 _FUNCTIONS = MappingProxyType(
     {
+        "add_login": "api",
         "add_token": "api",
         "adopt": "operator",
         "adopt_inside": "operator",
         "append": "clock cdc worker author operator",
         "arm": "worker author operator",
         "audit_digest": "",
+        "begin_session": "api",
         "cancel": "worker author operator",
         "cancel_all": "worker author operator",
         "check_generation": "",
@@ -96,6 +100,7 @@ _FUNCTIONS = MappingProxyType(
         "deadline_after_gaps": "clock cdc worker author operator",
         "drop_partition": "clock operator",
         "duration_text": _ALL,
+        "end_session": "api",
         "extend_datapoints": "worker",
         "extend_log": "clock cdc worker",
         "first_hole": "cdc operator",
@@ -115,6 +120,7 @@ _FUNCTIONS = MappingProxyType(
         "log_tables": "clock cdc worker author operator",
         "message_token": "worker",
         "move_records": "",
+        "open_session": "api",
         "own_patterns": _ALL,
         "owner_matches": _ALL,
         "principal": _ALL,
@@ -150,6 +156,7 @@ _FUNCTIONS = MappingProxyType(
         "try_lock_calculation": "worker",
         "try_lock_health": "worker",
         "try_share_log": "worker",
+        "use_session": "api",
         "use_token": "api",
         "write_audit": "clock cdc worker author operator",
     }

@@ -88,8 +88,12 @@ async def read_attempts(connection: Connection, run: Row) -> list[Attempt]:
     return attempts_of(rows, run["document"])
 
 
-async def read_statistics(connection: Connection, since: datetime | None = None) -> Statistics:
-    rows = await fetch_dicts(connection, "rules.actions/count_actions", {"since": since})
+async def read_statistics(
+    connection: Connection, since: datetime | None = None, owners: Sequence[str] | None = None
+) -> Statistics:
+    """Of all runs; with `owners`, only of these patterns."""
+    filters = {"since": since, "owners": None if owners is None else list(owners)}
+    rows = await fetch_dicts(connection, "rules.actions/count_actions", filters)
     return statistics_of(rows)
 
 

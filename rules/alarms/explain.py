@@ -12,6 +12,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+from rules.alarms.explain_references import ReferencesExplanation, explain_references, rule_over_alarms
 from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.queries import Row, list_alarm_events, list_alarm_runs, list_alarm_timers
 from rules.suppression import Suppression, matched_alarm
@@ -53,7 +54,9 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Al
     if alarm["state"] == "open":
         matched = matched_alarm(alarm)
         suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
-    return explain(alarm, events, actions, timers, now, suppression, notifications)
+    rule = await rule_over_alarms(connection, alarm["event_rule"])
+    references = None if rule is None else await explain_references(connection, rule, alarm["owner"])
+    return explain(alarm, events, actions, timers, now, suppression, notifications, references)
 
 
 def explain(
@@ -64,6 +67,7 @@ def explain(
     now: datetime,
     suppression: Suppression | None = None,
     notifications: Sequence[Row] = (),
+    references: ReferencesExplanation | None = None,
 ) -> AlarmExplanation:
     payload = alarm["payload"]
     past = [(alarm["since"], f"the condition began{_value_text(payload)}")]
@@ -83,6 +87,8 @@ def explain(
         "correlation": str(alarm["correlation_id"]),
     }
     facts |= {name: payload[name] for name in ("title", "description", "runbook_url") if payload.get(name)}
+    if references is not None:
+        facts["refers_to"] = references.facts
     held = ""
     if suppression is not None:
         facts["suppressed_by"] = suppression.key
@@ -91,7 +97,10 @@ def explain(
     message = payload.get("message")
     return AlarmExplanation(
         f"{sentence}: {message}" if message else sentence,
-        tuple(f"{instant_text(at)}  {text}" for at, text in [*sorted(past, key=itemgetter(0)), *future]),
+        (
+            *(f"{instant_text(at)}  {text}" for at, text in [*sorted(past, key=itemgetter(0)), *future]),
+            *(f"refers to: {line}" for line in (references.lines if references is not None else ())),
+        ),
         facts,
     )
 

@@ -48,14 +48,16 @@ async def list_notifications(
     states: Sequence[str] | None = None,
     channel: str | None = None,
     alarm_id: UUID | None = None,
+    owners: Sequence[str] | None = None,
     limit: int = 50,
 ) -> list[Row]:
     """Active notifications and those that were given up, the ones that fail first. With `alarm_id`: all
-    notifications about an alarm, alone or in a group."""
+    notifications about an alarm, alone or in a group. With `owners`, only of these patterns."""
     filters = {
         "states": None if states is None else list(states),
         "channel": channel,
         "alarm_id": alarm_id,
+        "owners": None if owners is None else list(owners),
         "limit": limit,
     }
     return await fetch_dicts(connection, "rules.alarms/list_notifications", filters)

@@ -6,7 +6,8 @@ id of the event that began it.
 
 An apply may be ahead of the lane. It ends the alarms of the rules that it removes, and afterwards
 the lane reads older events, which those rules still evaluate. So the lane repeats the effect of the
-apply on alarms when it reads the `rules-applied` event.
+apply on alarms when it reads the `rules-applied` event. There rules over alarms begin, too, with the
+alarms that are open at that seq.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Sequence
 import structlog
 
 from rules.alarms.batch_writes import AlarmBatch, read_keys_with_alarm, read_states, state_key
-from rules.alarms.rule_change import StateChange, state_changes
+from rules.alarms.begin_over_alarms import RuleBegin, read_rule_begins
+from rules.alarms.rule_change import StateChange, rules_over_alarms_to_begin, state_changes
 from rules.documents.compiled_rules import compiled_rule_book
 from rules.engine import EventSeen
 from rules.lanes.lineage_store import read_lineages_of
@@ -36,11 +38,16 @@ class EventAlarms:
     async def plan(self, connection: Connection, events: Sequence[Event]) -> AlarmBatch:
         if events:
             await self._book.refresh(connection, min(event.seq for event in events))
-        events_with_rules = [(event, self._book.at(event.seq).for_event(event.type)) for event in events]
+        events_with_rules = [
+            (event, self._book.at(event.seq).for_event(event.type, event.rule)) for event in events
+        ]
         changes = {
             event.seq: self._state_changes(event.seq) for event in events if event.type == "rules-applied"
         }
         changed_rules = {rule for changes_of_apply in changes.values() for rule in changes_of_apply}
+        begins = {
+            event.seq: await self._begins(connection, event) for event in events if event.seq in changes
+        }
         inputs = {event.seq: _input(event) for event, rules in events_with_rules if rules}
         subjects = [
             state_key(rule, input)
@@ -48,6 +55,7 @@ class EventAlarms:
             if (input := inputs.get(event.seq)) is not None
             for rule in rules
         ]
+        subjects += [state_key(*begin) for of_apply in begins.values() for begin in of_apply]
         if changed_rules:
             subjects += await read_keys_with_alarm(connection, changed_rules)
         batch = AlarmBatch("record", _PARTITION, await read_states(connection, subjects))
@@ -59,7 +67,14 @@ class EventAlarms:
                     batch.apply_input(rule, input, event.correlationid, lineages.get(event.id, ()))
             if event.seq in changes:
                 batch.apply_rule_changes(changes[event.seq], event.recordedat)
+            for begin in begins.get(event.seq, ()):
+                batch.apply_input(*begin)
         return batch.freeze()
+
+    async def _begins(self, connection: Connection, applied: Event) -> list[RuleBegin]:
+        """What the rules over alarms that an apply brings into force read."""
+        rules = rules_over_alarms_to_begin(self._book.at(applied.seq), self._book.at(applied.seq + 1))
+        return await read_rule_begins(connection, rules, applied.seq, applied.recordedat)
 
     def _state_changes(self, seq: int) -> dict[str, StateChange]:
         """The effect of the apply at a seq on the rules of this lane."""
@@ -67,7 +82,7 @@ class EventAlarms:
         return {
             name: change
             for name, change in state_changes(before, after).items()
-            if before.rules[name].document.event is not None
+            if before.rules[name].document.datapoint is None
         }
 
 

@@ -29,10 +29,19 @@ async def list_alarms(
     states: Sequence[str] = UNRESOLVED,
     rule: str | None = None,
     owner: str | None = None,
+    owners: Sequence[str] | None = None,
     min_severity: int = 0,
     limit: int = 100,
 ) -> list[Row]:
-    filters = {"states": list(states), "rule": rule, "owner": owner, "severity": min_severity, "limit": limit}
+    """The most severe first; with `owners`, only of these patterns."""
+    filters = {
+        "states": list(states),
+        "rule": rule,
+        "owner": owner,
+        "owners": None if owners is None else list(owners),
+        "severity": min_severity,
+        "limit": limit,
+    }
     return await fetch_dicts(connection, "rules.alarms/list_alarms", filters)
 
 

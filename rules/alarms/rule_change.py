@@ -64,6 +64,19 @@ def rules_to_reevaluate(before: CompiledRules, after: CompiledRules) -> frozense
     )
 
 
+def rules_over_alarms_to_begin(before: CompiledRules, after: CompiledRules) -> tuple[Rule, ...]:
+    """The rules over alarms that are new, or whose conditions or timing changed.
+
+    They read which alarms are open (`rules.engine.OpenAlarms`).
+    """
+    return tuple(
+        rule
+        for name, rule in after.rules.items()
+        if rule.composite is not None
+        and ((earlier := before.rules.get(name)) is None or earlier.fingerprint != rule.fingerprint)
+    )
+
+
 def change_state(
     state: RuleState, change: StateChange, watermark: datetime | None, at: datetime
 ) -> tuple[RuleState, Effects]:
@@ -81,4 +94,4 @@ def change_state(
 
 
 def _lane(rule: Rule) -> str:
-    return "data" if rule.document.event is None else "record"
+    return "record" if rule.document.datapoint is None else "data"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from rules.alarms.expected_series import ExpectedSeries, expected_series, series_without_data
@@ -34,15 +35,23 @@ async def list_series(
     key: str | None = None,
     type: str | None = None,
     stale: bool = False,
+    owners: Sequence[str] | None = None,
+    after: tuple[str | None, str | None] = (None, None),
     limit: int = 100,
 ) -> list[dict[str, Any]]:
-    """The series that have data, by owner and key. `key` may be a pattern."""
+    """The series that have data, by owner and key. `key` may be a pattern.
+
+    With `owners`, only of these patterns; with `after`, only behind this owner and key.
+    """
     types, _ = await _read_documents(connection)
     parameters = {
         "owner": owner,
         "key": None if key is None else _key_regex(key),
         "keys": None if type is None else await _keys_of_type(connection, types, type),
         "freshness": "stale" if stale else None,
+        "owners": None if owners is None else list(owners),
+        "after_owner": after[0],
+        "after_key": after[1],
         "limit": limit,
     }
     rows = await fetch_dicts(connection, "rules.alarms/list_series", parameters)

@@ -24,7 +24,8 @@ from rules.engine.effects import (
     Resolve,
     Suppressed,
 )
-from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
+from rules.engine.inputs import Arrival, EventSeen, Input, OpenAlarm, OpenAlarms, Value, WentStale
+from rules.engine.over_alarms import open_alarms
 from rules.engine.rule import Rule, RuleInvalid
 from rules.engine.state import BLANK, RuleState
 from rules.engine.step import pass_time, step
@@ -47,6 +48,8 @@ __all__ = [
     "Input",
     "MessageFailed",
     "Open",
+    "OpenAlarm",
+    "OpenAlarms",
     "Pend",
     "Resolve",
     "Rule",
@@ -59,6 +62,7 @@ __all__ = [
     "adopt",
     "advance",
     "end",
+    "open_alarms",
     "pass_time",
     "resolve_by_operator",
     "step",

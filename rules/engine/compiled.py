@@ -24,7 +24,7 @@ class CompiledRules:
         self.disabled = frozenset(rule.name for rule in rules if not rule.document.enabled)
         self.types = types
         self.rules = {rule.name: rule for rule in sorted(enabled, key=lambda rule: rule.name)}
-        over_events = [rule for rule in self.rules.values() if rule.document.event is not None]
+        over_events = [rule for rule in self.rules.values() if rule.document.datapoint is None]
         over_series = PatternIndex(
             (rule.document.datapoint, rule)
             for rule in self.rules.values()
@@ -36,8 +36,8 @@ class CompiledRules:
             return tuple(rule for rule in over_series.find(base_key(key)) if rule.covers_type_of(key))
 
         @lru_cache(maxsize=MAX_CACHED_KEYS)
-        def for_event(type: str) -> tuple[Rule, ...]:
-            return tuple(rule for rule in over_events if rule.covers_event(type))
+        def for_event(type: str, about: str = "") -> tuple[Rule, ...]:
+            return tuple(rule for rule in over_events if rule.covers_event(type, about))
 
         self.has_rechecks = any(
             rule.window is not None or (rule.document.datapoint is not None and not rule.is_per_series)

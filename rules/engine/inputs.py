@@ -1,4 +1,4 @@
-"""Inputs of the engine: datapoints that arrived, series that became stale, events.
+"""Inputs of the engine: datapoints that arrived, series that became stale, events, open alarms.
 
 `at` is the instant that decides: the arrival of the datapoint, the deadline of the watchdog, the
 commit of the event. The inputs of one owner come in this order, and at one instant in the order of
@@ -8,7 +8,7 @@ is computed from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -66,4 +66,24 @@ class EventSeen(NamedTuple):
         return str(self.facts.get("owner") or "")
 
 
-Input = Arrival | WentStale | EventSeen
+class OpenAlarm(NamedTuple):
+    """An open alarm of an owner, as a rule over alarms sees it."""
+
+    rule: str
+    instance: str
+    since: datetime
+    """When it opened."""
+
+
+class OpenAlarms(NamedTuple):
+    """All alarms of an owner that are open when a rule over alarms comes into force.
+
+    From then on their transitions reach the rule as events.
+    """
+
+    at: datetime
+    owner: str
+    alarms: Sequence[OpenAlarm]
+
+
+Input = Arrival | WentStale | EventSeen | OpenAlarms

@@ -107,6 +107,8 @@ def resolved_payload(
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
     if not key and rule.count is not None:
         return f"fewer than {rule.count} events{_of(owner)} in {format_duration(rule.count_over)}"
+    if rule.composite is not None:
+        return f"{rule.composite.text} no longer holds{f' for {owner}' if owner else ''}"
     if not key:
         return f"{owner or 'the condition'} is clear"
     return f"{key}{_of(owner)} is clear ({_measured(rule, key, value)})"
@@ -137,6 +139,8 @@ def _opened_text(
     if not key and rule.count is not None:
         counted = f"{rule.count} events in {format_duration(rule.count_over)}"
         return f"{counted}{_of(owner)}, the last one {firing.event_type}"
+    if rule.composite is not None:
+        return f"{_open_text(firing, owner)}{rule.sustain_text}"
     if not key:
         return f"{firing.event_type}{_of(owner)}{rule.sustain_text}"
     text, value = f"{key}{_of(owner)}", _measured(rule, key, firing.value)
@@ -146,6 +150,16 @@ def _opened_text(
         return f"{text} has sent no data for {age} (last {value}){others}"
     verb = "meets" if rule.document.fire is not None else "is"
     return f"{text} {verb} {threshold}{rule.sustain_text} ({value}){others}"
+
+
+def _open_text(firing: FiringSeries, owner: str) -> str:
+    """`flow-low and pump-hot of pump-1 are open`: the rules whose alarms make a rule fire."""
+    rules = sorted({alarm["rule"] for alarm in firing.payload.get("alarms", ())})
+    shown, more = rules[:_SHOWN_SERIES], len(rules) - _SHOWN_SERIES
+    names = [*shown, f"{more} more"] if more > 0 else shown
+    if len(names) < 2:
+        return f"{', '.join(names)}{_of(owner)} is open"
+    return f"{', '.join(names[:-1])} and {names[-1]}{_of(owner)} are open"
 
 
 def _others_text(key: str, series: Sequence[str]) -> str:

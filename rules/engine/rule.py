@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from rules.engine.inputs import Arrival, EventSeen, Value, WentStale
+from rules.engine.composite import Composite
+from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
 from rules.engine.shorthands import conditions_of
 from rules.engine.types import NO_TYPES, TypeIndex
 from rules.engine.windows import Window
@@ -88,6 +89,10 @@ class Rule:
             if document.window is None
             else Window(document.window.over, document.window.reduce, document.window.min_count)
         )
+        self.composite = None if document.alarms is None else Composite(document.alarms)
+        """The condition over other alarms, of a rule that has one."""
+        self.references = frozenset[str]() if self.composite is None else self.composite.references
+        """The rules whose alarms it reads."""
         self._compile(document)
         self._event_type = None if document.event is None else event_type_pattern(document.event)
         self._where_cache: dict[tuple[str, str], tuple[Mapping[str, str], bool]] = {}
@@ -130,7 +135,7 @@ class Rule:
         self.reads_freshness = bool({"freshness", "age"} & self.names)
 
     def _condition(self, text: str, *, rule: str) -> Condition:
-        if self.document.event is not None:
+        if self.document.datapoint is None:
             return compile_event_condition(text, rule=rule)
         return compile_series_condition(text, kind=self.kind, rule=rule)
 
@@ -147,7 +152,8 @@ class Rule:
             raise RuleInvalid(key, invalid) from None
 
     def _fingerprint(self) -> str:
-        deciding = self.document.model_dump(mode="json", include=_DECIDING_KEYS)
+        keys = _DECIDING_KEYS if self.composite is None else {*_DECIDING_KEYS, "alarms"}
+        deciding = self.document.model_dump(mode="json", include=keys)
         texts = [condition and condition.text for condition in (self.where, self.fire, self.clear)]
         text = json.dumps([deciding, texts, self.type_name], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -164,7 +170,10 @@ class Rule:
         type = self.types.of(key)
         return type is not None and type.name == self.type_name
 
-    def covers_event(self, type: str) -> bool:
+    def covers_event(self, type: str, rule: str) -> bool:
+        """Whether the rule evaluates the events of a type, which are about the alarms of `rule`."""
+        if self.composite is not None:
+            return type.startswith("alarm-") and rule in self.references
         return self._event_type is not None and self._event_type.fullmatch(type) is not None
 
     def covers_series(self, input: Arrival | WentStale) -> bool:
@@ -187,7 +196,7 @@ class Rule:
         self._where_cache[series] = (input.labels, result)
         return result
 
-    def instance_of(self, input: Arrival | WentStale | EventSeen) -> str:
+    def instance_of(self, input: Input) -> str:
         """What the alarm is about: the key of the series, or the values of `per` as JSON."""
         if self.is_per_series:
             return input.key  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rules.engine.composite import Composite
 from schemas.documents.event_rule import EventRuleDocument
 from schemas.values.severities import level
 
@@ -73,6 +74,8 @@ def _fire(rule: EventRuleDocument, levels: tuple[Level, ...]) -> tuple[str, str]
         return f"rate > {_double(rule.rate_increase)}", f"rising by more than {text} a second"
     if rule.absent:
         return 'freshness == "stale"', STALE_THRESHOLD
+    if rule.alarms is not None:
+        return "true", Composite(rule.alarms).text
     fire = rule.fire or "true"
     return fire, " ".join(fire.split())
 

@@ -22,23 +22,20 @@ its bucket expires, before an arrival of the same instant. A window without a re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from rules.engine.cascade_depth import MAX_DEPTH, depth_of, reason_of
-from rules.engine.effects import Effects, Suppressed
-from rules.engine.evaluate import fires, fires_on_arrival, fires_when_stale
-from rules.engine.inputs import Arrival, EventSeen, Input, Value, WentStale
+from rules.engine.effects import Effects
+from rules.engine.evaluate import fires_on_arrival, fires_when_stale
+from rules.engine.firing_entries import continue_firing, firing_entry, is_open_entry
+from rules.engine.inputs import Arrival, Input, OpenAlarms, Value, WentStale
+from rules.engine.over_alarms import read_open_alarms
+from rules.engine.over_events import see_event
 from rules.engine.rule import Rule
 from rules.engine.state import BLANK, FiringSeries, RuleState, Track
 from rules.engine.tracks import counted, next_expiry, track_of
 from rules.engine.transitions import EvaluatedInput, adopt, advance, transition
 from rules.engine.windows import Window
-from tocsin.core.instant import MICROSECOND, instant_of, microseconds_of
-
-_NO_LABELS: dict[str, str] = {}
-_EVENTS_KEY = ""
-"""The key of the entry in `firing_series` that stands for the events of an owner."""
+from tocsin.core.instant import MICROSECOND
 
 
 def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects]:
@@ -58,8 +55,10 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
         state, more = _arrive(rule, state, input)
     elif isinstance(input, WentStale):
         state, more = _go_stale(rule, state, input)
+    elif isinstance(input, OpenAlarms):
+        state, more = read_open_alarms(rule, state, input)
     else:
-        state, more = _see_within_depth(rule, state, input)
+        state, more = see_event(rule, state, input)
     return state, effects + more if effects else more
 
 
@@ -112,7 +111,7 @@ def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, 
     if arrival.is_late and rule.reads_values:
         return _arrive_late(rule, state, arrival)
     if rule.where is not None and not rule.covers_series(arrival):
-        firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+        firing = firing_entry(state, arrival.key, arrival.at) if state.firing_series else None
         return _leave(rule, state, arrival, firing)
     if not rule.needs_track:
         return _evaluate_series(rule, state, arrival, None, None)
@@ -127,11 +126,11 @@ def _arrive(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, 
 
 def _arrive_late(rule: Rule, state: RuleState, arrival: Arrival) -> tuple[RuleState, Effects]:
     """A value that is older than the newest one proves that the series has data, and nothing else."""
-    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+    firing = firing_entry(state, arrival.key, arrival.at) if state.firing_series else None
     if firing is None or firing.cause != "no_data":
         return state, ()
     evaluated = _evaluated(rule, arrival, arrival.value)
-    return _continue(rule, state, firing, False, rule.keep_firing_for, evaluated)
+    return continue_firing(rule, state, firing, False, rule.keep_firing_for, evaluated)
 
 
 def _evaluate_series(
@@ -144,13 +143,13 @@ def _evaluate_series(
     is_expiry: bool = False,
 ) -> tuple[RuleState, Effects]:
     """Evaluate the conditions for a datapoint, or, when a window expires, for the one that came last."""
-    firing = _firing_series(state, arrival.key, arrival.at) if state.firing_series else None
+    firing = firing_entry(state, arrival.key, arrival.at) if state.firing_series else None
     value: Value | None = arrival.value
     if rule.window is not None and track is not None:
         # Values that leave the window up to this instant were handled before (`_pass_time`).
         value = _amount(rule.window, track)
     had_no_data = firing is not None and firing.cause == "no_data"
-    is_open = firing is not None and _is_open(state, firing)
+    is_open = firing is not None and is_open_entry(state, firing)
     is_firing = fires_on_arrival(rule, arrival, value, before, is_open)
     if rule.window is not None and value is None:
         is_firing = False
@@ -166,7 +165,9 @@ def _evaluate_series(
         return _begin(rule, state, arrival, value, rule.sustain, firing)
     if is_firing and firing is not None and not firing.is_resolved and firing.clear_due_at is None:
         return _follow(rule, state, arrival, value, firing)
-    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value))
+    return continue_firing(
+        rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value)
+    )
 
 
 def _amount(window: Window, track: Track, at: datetime | None = None) -> float | None:
@@ -205,7 +206,7 @@ def _sample(
 
 
 def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[RuleState, Effects]:
-    firing = _firing_series(state, went_stale.key, went_stale.at)
+    firing = firing_entry(state, went_stale.key, went_stale.at)
     if not rule.covers_series(went_stale):
         return _leave(rule, state, went_stale, firing)
     value: Value | None = went_stale.value
@@ -214,96 +215,15 @@ def _go_stale(rule: Rule, state: RuleState, went_stale: WentStale) -> tuple[Rule
         value = None if track is None else _amount(rule.window, track, went_stale.at)
     evaluated = _evaluated(rule, went_stale, value)
     if rule.reads_freshness:
-        is_firing = fires_when_stale(rule, went_stale, value, _is_open(state, firing))
+        is_firing = fires_when_stale(rule, went_stale, value, is_open_entry(state, firing))
         if is_firing and firing is None:
             return _begin(rule, state, went_stale, value, rule.sustain)
-        return _continue(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
+        return continue_firing(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
     if rule.no_data == "keep":
         return state, ()
     if rule.no_data == "alarm" and firing is None:
         return _begin(rule, state, went_stale, value, rule.no_data_for)
-    return _continue(rule, state, firing, rule.no_data == "alarm", rule.no_data_for, evaluated)
-
-
-def _see_within_depth(rule: Rule, state: RuleState, event: EventSeen) -> tuple[RuleState, Effects]:
-    depth = depth_of(event.facts)
-    after, effects = _see_event(rule, state, event, depth + 1 if depth else 0)
-    if depth < MAX_DEPTH or not effects:
-        return after, effects
-    return state, (
-        Suppressed(event.at, str(event.facts.get("id") or ""), depth, reason_of(rule.name, depth)),
-    )
-
-
-def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tuple[RuleState, Effects]:
-    if event.facts.get("rule") == rule.name:
-        # The rule's own events would keep its alarm open forever.
-        return state, ()
-    activation = rule.activation_of_event(event)
-    if rule.where is not None and not rule.where.matches(activation):
-        return state, ()
-    firing = _firing_series(state, _EVENTS_KEY, event.at)
-    evaluated = EvaluatedInput(event.at, event.owner, rule.instance_of(event), _EVENTS_KEY, None, depth=depth)
-    if rule.count is not None:
-        return _count_event(rule, state, event, firing, evaluated)
-    is_firing = fires(rule, activation, _is_open(state, firing))
-    if is_firing and firing is None:
-        begun = _begun_by(rule, event)
-        return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
-    severity = _severity_of(rule, event)
-    if is_firing and firing is not None and severity > firing.severity:
-        escalated = firing._replace(severity=severity, clear_due_at=None)
-        return transition(rule, state, {**state.firing_series, _EVENTS_KEY: escalated}, evaluated)
-    return _continue(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
-
-
-def _count_event(
-    rule: Rule, state: RuleState, event: EventSeen, firing: FiringSeries | None, evaluated: EvaluatedInput
-) -> tuple[RuleState, Effects]:
-    """Fires while `count` events that fire lie within `over`. Older ones leave by the passing of time."""
-    activation = rule.activation_of_event(event)
-    assert rule.count is not None
-    if firing is not None and rule.clear is not None and rule.clear.matches(activation):
-        # It does not wait for the events to become too old.
-        counting = firing._replace(clear_due_at=None)
-        return _continue(rule, state._replace(tracks={}), counting, False, rule.keep_firing_for, evaluated)
-    if rule.fire.evaluate(activation) is not True:
-        return state, ()
-    before = state.tracks.get(_EVENTS_KEY)
-    oldest = microseconds_of(event.at - rule.count_over)
-    instants = [bucket for bucket in (before.buckets if before else ()) if bucket[0] > oldest]
-    instants = [*instants, (microseconds_of(event.at),)][-rule.count :]
-    track = Track(len(instants), event.at, event.at, tuple(instants))
-    state = state.tracking(_EVENTS_KEY, track, rule.fingerprint)
-    if len(instants) < rule.count:
-        return state, ()
-    clear_due_at = instant_of(int(instants[0][0])) + rule.count_over + rule.keep_firing_for
-    if firing is None:
-        begun = _begun_by(rule, event)._replace(clear_due_at=clear_due_at)
-    else:
-        severity = max(firing.severity, _severity_of(rule, event))
-        begun = firing._replace(clear_due_at=clear_due_at, severity=severity)
-    return transition(rule, state, {**state.firing_series, _EVENTS_KEY: begun}, evaluated)
-
-
-def _begun_by(rule: Rule, event: EventSeen) -> FiringSeries:
-    payload = event.facts.get("payload")
-    return FiringSeries(
-        since=event.at,
-        due_at=event.at + rule.sustain,
-        cause="fired",
-        value=None,
-        labels=_NO_LABELS,
-        event_id=str(event.facts.get("id") or ""),
-        event_type=str(event.facts.get("type") or ""),
-        severity=_severity_of(rule, event),
-        payload=dict(payload) if isinstance(payload, Mapping) else {},
-    )
-
-
-def _severity_of(rule: Rule, event: EventSeen) -> int:
-    severity = event.facts.get("severity")
-    return int(severity) if rule.takes_severity_of_event and severity else rule.severity
+    return continue_firing(rule, state, firing, rule.no_data == "alarm", rule.no_data_for, evaluated)
 
 
 def _begin(
@@ -336,63 +256,13 @@ def _begin(
     return transition(rule, state, series, _evaluated(rule, input, value))
 
 
-def _continue(
-    rule: Rule,
-    state: RuleState,
-    firing: FiringSeries | None,
-    is_firing: bool | None,
-    clear_for: timedelta,
-    evaluated: EvaluatedInput,
-) -> tuple[RuleState, Effects]:
-    """A series that fires was evaluated again.
-
-    It stays as it is if the conditions are undecided.
-    """
-    if firing is None or is_firing is None or is_firing == (firing.clear_due_at is None):
-        return state, ()
-    if firing.is_resolved:
-        # The alarm that an operator resolved is over: the next one may begin.
-        others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
-        return transition(rule, state, others, evaluated)
-    if is_firing:
-        firing_again = firing._replace(clear_due_at=None)
-        if rule.levels:
-            severity = rule.severity_of(evaluated.value)
-            firing_again = firing_again._replace(value=evaluated.value, severity=severity)
-        return transition(rule, state, {**state.firing_series, evaluated.key: firing_again}, evaluated)
-    if not clear_for or state.phase == "pending" or firing.due_at > evaluated.at:
-        others = {key: other for key, other in state.firing_series.items() if key != evaluated.key}
-        return transition(rule, state, others, evaluated)
-    cleared = firing._replace(clear_due_at=evaluated.at + clear_for)
-    return transition(rule, state, {**state.firing_series, evaluated.key: cleared}, evaluated)
-
-
 def _leave(
     rule: Rule, state: RuleState, input: Arrival | WentStale, firing: FiringSeries | None
 ) -> tuple[RuleState, Effects]:
     """The labels changed, and a series that the rule no longer covers counts as clear."""
-    return _continue(rule, state, firing, False, rule.keep_firing_for, _evaluated(rule, input, input.value))
-
-
-def _firing_series(state: RuleState, key: str, at: datetime) -> FiringSeries | None:
-    """The entry of a series that fires.
-
-    None once it was clear for long enough, even if others keep the alarm open.
-    """
-    firing = state.firing_series.get(key)
-    if firing is None or (firing.clear_due_at is not None and firing.clear_due_at < at):
-        return None
-    return firing
-
-
-def _is_open(state: RuleState, firing: FiringSeries | None) -> bool:
-    """Whether `clear` decides.
-
-    A series that only had no data has not met `fire`, so `fire` decides.
-    """
-    if firing is None or firing.cause != "fired":
-        return False
-    return firing.is_resolved or state.phase in ("open", "clearing")
+    return continue_firing(
+        rule, state, firing, False, rule.keep_firing_for, _evaluated(rule, input, input.value)
+    )
 
 
 def _evaluated(rule: Rule, input: Arrival | WentStale, value: Value | None) -> EvaluatedInput:

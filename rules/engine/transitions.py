@@ -103,13 +103,15 @@ def adopt(rule: Rule, state: RuleState, at: datetime) -> tuple[RuleState, Effect
     """
     if state.fingerprint == rule.fingerprint:
         return state, ()
-    state = state._replace(fingerprint=rule.fingerprint, tracks={}, expire_at=None, join_at=None)
+    # Which alarms are open does not depend on the condition of a rule over alarms.
+    tracks = {} if rule.composite is None else state.tracks
+    state = state._replace(fingerprint=rule.fingerprint, tracks=tracks, expire_at=None, join_at=None)
     if state.alarm is None or state.phase == "pending":
         return _dropped(state._replace(firing_series={}))
     covered = {
         key: firing._replace(cause="fired", clear_due_at=None)
         for key, firing in state.firing_series.items()
-        if not firing.is_resolved and (rule.document.event is not None if not key else rule.covers(key))
+        if not firing.is_resolved and (rule.document.datapoint is None if not key else rule.covers(key))
     }
     if not covered:
         return end(state, at, "rule-changed", "the rule no longer covers it")
@@ -138,8 +140,8 @@ def resolve_by_operator(
 ) -> tuple[RuleState, Effects]:
     """Resolve an open alarm, as an operator asks. `facts` complete the payload of the event.
 
-    Its series must be clear before they open another alarm. An event that fires opens another one
-    at once: it is something new.
+    Its series must be clear before they open another alarm, and so must a condition over other
+    alarms. An event that fires opens another one at once: it is something new.
     """
     alarm = state.alarm
     if alarm is None or state.phase not in ("open", "clearing"):
@@ -159,7 +161,9 @@ def resolve_by_operator(
     }
     effects: Effects = (*_cancel_clearing(state, alarm), Resolve(alarm, at, {**payload, **facts}))
     state = state._replace(phase="ok", alarm=None, due_at=None, resolution=None)
-    return state._replace(firing_series={} if is_over_events else kept), effects
+    # The tracks of a rule over alarms are named by alarms, those of events have no name.
+    is_over_alarms = any(state.tracks)
+    return state._replace(firing_series={} if is_over_events and not is_over_alarms else kept), effects
 
 
 def _transition_closed(rule: Rule, state: RuleState, input: EvaluatedInput) -> tuple[RuleState, Effects]:

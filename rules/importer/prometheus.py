@@ -11,7 +11,7 @@ by the owner and by the labels that the annotations of the alert mention. A note
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -22,6 +22,7 @@ from rules.importer.annotations import label_names, message_template
 from rules.importer.formula import Formula, Input
 from rules.importer.names import Names
 from rules.importer.promql import PromqlExpression, constant, is_constant
+from rules.importer.recorded import MetricRecording, RecordedMetrics
 from rules.importer.translation import (
     ImportedDocument,
     ImportedRule,
@@ -74,15 +75,7 @@ class _Importer:
     owner_label: str
     names: Mapping[int, str]
     """The name of the documents of each rule, by the number of the rule."""
-    recorded: Mapping[str, str]
-    """The names of the calc_rules of recorded metrics."""
-    unreadable: dict[str, str] = field(default_factory=dict)
-    """Recorded metrics that have no calc_rule, with the reason."""
-
-    def key_of(self, metric: str) -> str:
-        if metric in self.unreadable:
-            raise Untranslatable(f"it reads '{metric}', {self.unreadable[metric]}")
-        return CALC_PREFIX + self.recorded[metric] if metric in self.recorded else metric.replace(":", "-")
+    recorded: RecordedMetrics
 
     def translate(self, number: int, source: _Source) -> ImportedRule:
         located = (source.name, source.file, source.line, source.expression)
@@ -90,12 +83,8 @@ class _Importer:
         try:
             if not source.name:
                 raise Untranslatable("it has neither 'alert' nor 'record'")
-            if source.is_recording and self.recorded[source.name] != name:
-                raise Untranslatable(
-                    f"another rule records '{source.name}' too, and a calc_rule has one value"
-                )
             documents, notes = _Rule(self, source, name).documents()
-            check_documents(documents, self.recorded.values())
+            check_documents(documents, self.recorded.metrics)
         except Untranslatable as problem:
             return ImportedRule(*located, problem=str(problem))
         return ImportedRule(*located, documents, notes)
@@ -112,7 +101,7 @@ class _Rule:
         self._series_groups = (importer.owner_label, *sorted(mentioned))
         self._expression = PromqlExpression(
             importer.owner_label,
-            importer.key_of,
+            importer.recorded.source,
             lambda number: f"{CALC_PREFIX}{self._name}-part-{number}",
             self._series_groups,
         )
@@ -121,7 +110,13 @@ class _Rule:
         node = _parsed(self._source.expression)
         if not self._source.is_recording:
             return self._alert(node), self._expression.notes
-        return self._calc_rules(self._expression.number(node)), self._expression.notes
+        documents = self._calc_rules(self._expression.number(node))
+        if self._labels:
+            labels = ", ".join(f'{name}="{value}"' for name, value in sorted(self._labels.items()))
+            self._expression.note(
+                f"its results have no label {labels}: rules that select it read this calc_rule"
+            )
+        return documents, self._expression.notes
 
     def _alert(self, node: Any) -> list[ImportedDocument]:
         node = _inside(node)
@@ -232,26 +227,27 @@ def translate_prometheus(files: Mapping[str, str], owner_label: str = DEFAULT_OW
     sources = [source for file, text in files.items() for source in _read(file, text)]
     names = Names()
     names_by_number = {number: names.take(source.name) for number, source in enumerate(sources)}
-    recorded: dict[str, str] = {}
-    for number, source in enumerate(sources):
-        if source.is_recording:
-            recorded.setdefault(source.name, names_by_number[number])
+    recorded = RecordedMetrics(
+        (source.name, MetricRecording(names_by_number[number], _texts(source.rule.get("labels"))))
+        for number, source in enumerate(sources)
+        if source.is_recording
+    )
     importer = _Importer(owner_label, names_by_number, recorded)
     while True:
         rules = [importer.translate(number, source) for number, source in enumerate(sources)]
         unreadable = _unreadable(rules, importer)
-        if unreadable.keys() <= importer.unreadable.keys():
+        if unreadable.keys() <= recorded.unreadable.keys():
             return Translation(
                 rules, datapoint_types(document for rule in rules for document in rule.documents)
             )
-        importer.unreadable |= unreadable
+        recorded.unreadable |= unreadable
 
 
 def _unreadable(rules: Sequence[ImportedRule], importer: _Importer) -> dict[str, str]:
-    """The recorded metrics whose rules have no translation, or form a circle."""
-    metrics = {name: metric for metric, name in importer.recorded.items()}
+    """The calc_rules of recorded metrics whose rules have no translation, or form a circle."""
+    metrics = importer.recorded.metrics
     untranslated = {
-        metrics[name]: "whose recording rule has no translation"
+        name: "whose recording rule has no translation"
         for number, name in importer.names.items()
         if name in metrics and not rules[number].is_translated
     }
@@ -265,7 +261,7 @@ def _unreadable(rules: Sequence[ImportedRule], importer: _Importer) -> dict[str,
     try:
         TopologicalSorter(read).prepare()
     except CycleError as error:
-        circle = [metrics[name] for name in error.args[1] if name in metrics]
+        circle = [name for name in error.args[1] if name in metrics]
         return untranslated | dict.fromkeys(circle, "which reads it, directly or through others")
     return untranslated
 

@@ -56,8 +56,8 @@ class PromqlExpression:
     """Translates one expression. `parts` are the calc_rules that the result reads, in order."""
 
     owner_label: str
-    key_of: Callable[[str], str]
-    """The key of a metric: another one for a recording rule."""
+    source_of: Callable[[str, Sequence[Any]], tuple[str, list[Any]]]
+    """The key of a metric and the matchers that are left: another key for a recording rule."""
     part_key: Callable[[int], str]
     """The key of the series of the n-th part."""
     series_groups: tuple[str, ...]
@@ -112,10 +112,10 @@ class PromqlExpression:
             raise Untranslatable("it selects metrics by a pattern of their names")
         if node.matchers.or_matchers:
             raise Untranslatable("it has alternative matchers")
-        where = cel_where(node.matchers.matchers, self.owner_label)
+        key, matchers = self.source_of(node.name, node.matchers.matchers)
         given = Input(
-            self.key_of(node.name),
-            where,
+            key,
+            cel_where(matchers, self.owner_label),
             each,
             over="" if over is None else format_duration(over),
             offset=_offset(node.offset),

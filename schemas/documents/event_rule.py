@@ -1,6 +1,6 @@
 """The `event_rule` document: the conditions under which an alarm opens and resolves.
 
-Guarantee: a rule is over datapoints or over events, never both. Over datapoints it has exactly one
+Guarantee: a rule is over datapoints, over events or over other alarms. Over datapoints it has exactly one
 way to fire. A combination of keys without an effect is an error. The loader compiles the conditions
 and looks for everything that the rule names, so that a rule that loads can run.
 
@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.alarms_condition import AlarmsDocument
 from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import UNION_TAG, StrictModel, document_error
 from schemas.values.annotation import Description, RunbookUrl, Title
@@ -128,6 +129,11 @@ class EventRuleDocument(StrictModel):
         description="Type of the events to evaluate; `*` stands for any letters.",
         examples=["link-down", "link-*"],
     )
+    alarms: AlarmsDocument | None = Field(
+        None,
+        description="Condition over the open alarms of other rules, of the same owner.",
+        examples=[{"all_of": ["pump-hot", "flow-low"]}],
+    )
     per: Per | None = Field(
         None,
         description="What has an alarm of its own: each `series` (default over datapoints), the `owner` as a whole "
@@ -222,10 +228,12 @@ class EventRuleDocument(StrictModel):
 
     @model_validator(mode="after")
     def _is_over_one_thing(self) -> Self:
-        if self.datapoint is None and self.event is None:
-            raise document_error("needs 'datapoint' or 'event'")
-        if self.datapoint is not None and self.event is not None:
-            raise document_error("has both 'datapoint' and 'event': keep one", "event")
+        keys = ("datapoint", "event", "alarms")
+        present = [key for key in keys if getattr(self, key) is not None]
+        if not present:
+            raise document_error("needs 'datapoint', 'event' or 'alarms'")
+        if len(present) > 1:
+            raise document_error(f"has both '{present[0]}' and '{present[1]}': keep one", present[1])
         return self
 
     @model_validator(mode="after")
@@ -233,7 +241,7 @@ class EventRuleDocument(StrictModel):
         present = [key for key in FIRE_KEYS if getattr(self, key) is not None]
         if len(present) > 1:
             raise document_error(f"has both '{present[0]}' and '{present[1]}': keep one", present[1])
-        if self.event is None and not present:
+        if self.datapoint is not None and not present:
             raise document_error(f"needs one of {', '.join(FIRE_KEYS)}")
         if self.event is not None and self.fire is None and self.clear is None and self.count is None:
             raise document_error(
@@ -251,6 +259,8 @@ class EventRuleDocument(StrictModel):
     def _has_no_key_without_effect(self) -> Self:
         if self.event is not None:
             self._check_over_events()
+        elif self.alarms is not None:
+            self._check_over_alarms()
         else:
             self._check_over_datapoints()
         if (self.count is None) != (self.over is None):
@@ -284,6 +294,18 @@ class EventRuleDocument(StrictModel):
             raise document_error("is over events, which are never stale: remove 'no_data'", "no_data")
         if self.count is not None and self.for_ is not None:
             raise document_error("has 'for' without effect with 'count': remove it", "for")
+
+    def _check_over_alarms(self) -> None:
+        keys = ("where", *FIRE_KEYS, "clear", "window", "samples", "count", "no_data_for")
+        for key in keys:
+            if getattr(self, key) is not None:
+                raise document_error(f"is over alarms, whose clauses are the condition: remove '{key}'", key)
+        if self.per not in (None, "owner"):
+            raise document_error("is over alarms: it has one alarm per owner, remove 'per'", "per")
+        if self.no_data != "keep":
+            raise document_error("is over alarms, which are never stale: remove 'no_data'", "no_data")
+        if self.severity == EVENT_SEVERITY:
+            raise document_error("is over alarms: name a level", "severity")
 
     def _check_over_datapoints(self) -> None:
         if isinstance(self.per, tuple):

@@ -132,6 +132,9 @@ async def test_a_request_that_is_not_answered_in_time_is_cancelled(settings: Set
     slow = settings.model_copy(update={"api_request_s": 1.0})
     async with running_api(slow, [*GROUPS, one_route("/endless", endless)]) as api:
         ann = await api.client("viewer:*")
+        assert (await ann.get("/v1/me")).status == 200, (
+            "known from now on, so that the wait is in the handler"
+        )
         answer = await ann.get("/endless")
         assert (answer.status, cancelled.is_set()) == (503, True)
         assert answer.problem["detail"] == "the request was not answered within 1 s"

@@ -161,7 +161,7 @@ def test_an_unreachable_nats_is_one_line_with_its_address_and_exit_code_2(alone:
     [
         (("audit", "--limit", "0"), "'--limit' / '-n': must be greater than or equal to 1, not '0'"),
         (("cdc", "verify", "--from", "x"), "'--from': must be a whole number, not 'x'"),
-        (("run", "nope"), "'role': 'nope' is not one of 'clock', 'cdc', 'worker'."),
+        (("run", "nope"), "'role': 'nope' is not one of 'clock', 'cdc', 'worker', 'api'."),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from tocsin.api import health, reference
+from tocsin.api import health, login, reference
 from tocsin.api.live import routes as live
 from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
-from tocsin.api.v1 import me, tokens
+from tocsin.api.v1 import (
+    actions,
+    alarms,
+    dead_letters,
+    events,
+    instance,
+    many_alarms,
+    me,
+    schedule_commands,
+    schedules,
+    series,
+    silences,
+    tokens,
+)
 
 GROUPS: tuple[RouteGroup, ...] = (
     live.GROUP,
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
+    RouteGroup("login", routes=login.ROUTES),
+    RouteGroup("many alarms", router=many_alarms.router),
+    RouteGroup("alarms", router=alarms.router),
+    RouteGroup("silences", router=silences.router),
+    RouteGroup("schedule commands", router=schedule_commands.router),
+    RouteGroup("schedules", router=schedules.router),
+    RouteGroup("events", router=events.router),
+    RouteGroup("series", router=series.router),
+    RouteGroup("actions", router=actions.router),
+    RouteGroup("dead letters", router=dead_letters.router),
+    RouteGroup("instance", router=instance.router),
     RouteGroup("me", router=me.router),
     RouteGroup("tokens", router=tokens.router),
     RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),

@@ -14,7 +14,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from tocsin.core.db import Connection, fetch_one, statement
+from tocsin.core.db import Connection, fetch_dicts, fetch_one, statement
 from tocsin.core.instant import check_aware
 
 
@@ -63,3 +63,11 @@ async def record_audit(
             "new": None if new is None else Jsonb(new),
         },
     )
+
+
+async def list_audit(
+    connection: Connection, name: str | None = None, *, after_id: int | None = None, limit: int = 50
+) -> list[dict[str, Any]]:
+    """Entries of the audit, the newest first, behind the entry `after_id`."""
+    parameters = {"name": name, "after_id": after_id, "limit": limit}
+    return await fetch_dicts(connection, "tocsin.core/list_audit", parameters)

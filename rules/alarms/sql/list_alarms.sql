@@ -6,6 +6,7 @@ from tocsin.alarm
 where state = any(%(states)s)
   and (%(rule)s::text is null or event_rule = %(rule)s)
   and (%(owner)s::text is null or owner = %(owner)s)
+  and (%(owners)s::text[] is null or tocsin.owner_matches(owner, %(owners)s))
   and severity >= %(severity)s
 order by severity desc, since desc, id
 limit %(limit)s

@@ -14,6 +14,7 @@ with found as (
       and (%(alarm_id)s::uuid is not null or a.state in ('gathering', 'queued', 'running') or a.state in ('failed', 'timed_out'))
       and (%(alarm_id)s::uuid is null
            or a.id in (select l.action_id from tocsin.action_event l where l.alarm_id = %(alarm_id)s))
+      and (%(owners)s::text[] is null or tocsin.owner_matches(a.owner, %(owners)s))
       and (%(channel)s::text is null or a.document -> 'notify' ->> 'channel' = %(channel)s)
 )
 select f.id, f.action_rule as route, f.document -> 'notify' ->> 'channel' as channel, f.owner, f.status as state,

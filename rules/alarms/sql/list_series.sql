@@ -15,5 +15,7 @@ where (%(owner)s::text is null or c.owner = %(owner)s)
     and (%(key)s::text is null or c.key ~ %(key)s)
     and (%(keys)s::text[] is null or c.key = any (%(keys)s))
     and (%(freshness)s::text is null or c.freshness = %(freshness)s)
+    and (%(owners)s::text[] is null or tocsin.owner_matches(c.owner, %(owners)s))
+    and (%(after_owner)s::text is null or (c.owner, c.key) > (%(after_owner)s, %(after_key)s))
 order by c.owner, c.key
 limit %(limit)s

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from rules.documents.load.calendars import resolve_calendars
+from rules.documents.load.check_alarms import alarms_problems
 from rules.documents.load.check_calc import calc_problems
 from rules.documents.load.check_names import event_names, name_problems
 from rules.documents.load.check_series import kept_documents, series_problems
@@ -72,6 +73,8 @@ def check_all(
         return CheckResult(problems, [])
     models = [*kept_documents(read, applied), *(document.model for document in read.documents)]
     events = event_names(models, names)
+    if not read.is_cut_short:
+        problems += alarms_problems(read, models, events.rules)
     problems += (problem for document in read.documents for problem in name_problems(document, events))
     return CheckResult(problems, [] if problems else list(lint(read.documents, models, events, anchor)))
 

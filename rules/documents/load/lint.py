@@ -88,6 +88,8 @@ def _may_receive(model: BaseModel, rule: str) -> bool:
     if isinstance(model, SystemDocument):
         return True
     if isinstance(model, EventRuleDocument):
+        if model.alarms is not None:
+            return any(reference.rule == rule for reference in model.alarms.references())
         return model.event is not None and model.name != rule and model.event.startswith("alarm")
     if not isinstance(model, ActionRuleDocument) or not model.enabled:
         return False

@@ -82,6 +82,8 @@ class OwnerReplay:
         """Events that may be relevant to actions and are not transitions."""
         self._calculated: list[CalculatedChange] = []
         self._restored = [alarm for alarm in owner_header.open_alarms if self._restore(alarm)]
+        first_rules = rules.at(_first_seq(header)).rules
+        self._events.begin(self._restored, first_rules.values(), header.start)
 
     def take(self, item: RecordingItem) -> None:
         if isinstance(item, Arrivals):
@@ -100,7 +102,7 @@ class OwnerReplay:
             rule = self._series.memory.rules.rules.get(initial.alarm.rule)
         else:
             rule = self._rules.at(_first_seq(self._header)).rules.get(initial.alarm.rule)
-        if rule is None or (rule.document.event is None) != initial.is_over_series:
+        if rule is None or (rule.document.datapoint is not None) != initial.is_over_series:
             return False
         (self._series if initial.is_over_series else self._events).restore(initial, rule)
         if isinstance(self._events, CascadingReplay):

@@ -17,7 +17,7 @@ from typing import Any
 
 from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
-from rules.engine import Arrival, EventSeen, Rule, RuleState, Suppressed, WentStale
+from rules.engine import Arrival, EventSeen, OpenAlarm, Rule, RuleState, Suppressed, WentStale
 from rules.engine.messages import described_alarm
 from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
@@ -37,6 +37,7 @@ from rules.replay.backtest.recording.model import (
 )
 from rules.replay.backtest.timelines import RuleChange, Timelines
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
+from rules.replay.seen_alarms import SeenAlarms
 from schemas.values.series_key import base_key
 from schemas.wire.alarm_events import RuleTransition
 from schemas.wire.calculated import CALC_PREFIX
@@ -252,6 +253,20 @@ class EventReplay(LaneReplay):
         self._alarms = alarms
         self._timelines = timelines
         self._changes = list(reversed(timelines.of_events()))
+        self._seen = SeenAlarms()
+        """The alarms of both lanes that are open at the position of this lane."""
+
+    def begin(self, initial_alarms: Iterable[InitialAlarm], rules: Iterable[Rule], at: datetime) -> None:
+        """Begin with the alarms that are open at the start. Rules over alarms read them."""
+        for initial in initial_alarms:
+            alarm = initial.alarm
+            self._seen.add(OpenAlarm(alarm.rule, alarm.instance, initial.opened_at))
+        if self._seen:
+            self._seen.begin(self.memory, rules, at)
+
+    def _change_rules(self, change: RuleChange) -> None:
+        super()._change_rules(change)
+        self._seen.begin(self.memory, change.begun, change.at)
 
     def evaluate(self, event: RecordedEvent) -> None:
         """Evaluate the rules over events that apply to this event."""
@@ -259,10 +274,11 @@ class EventReplay(LaneReplay):
             self._pass_stop(stop)
         if event.transition is not None:
             self._pass_sustain(event)
-        rules = self._timelines.at(event.seq).for_event(event.type)
+        facts = event.facts()
+        self._seen.follow(facts)
+        rules = self._timelines.at(event.seq).for_event(event.type, event.rule)
         if not rules:
             return
-        facts = event.facts()
         try:
             seen = EventSeen(event.recorded_at, facts, event_activation(event_environment(), facts))
         except InvalidInput:

@@ -17,14 +17,19 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple, Protocol
 
-from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_changes
+from rules.alarms.rule_change import (
+    StateChange,
+    rules_over_alarms_to_begin,
+    rules_to_reevaluate,
+    state_changes,
+)
 from rules.apply.cutover import Cutover, Cutovers
 from rules.calc.rule_set import calc_rule_book
 from rules.calc.window import ApplyBegin, CalcPeriod, period_begins
 from rules.dispatch.matcher import ActionMatcher
 from rules.documents.compiled_rules import CompiledRuleSet, compiled_rule_book
 from rules.documents.rule_book import RuleBook, RuleSet
-from rules.engine import CompiledRules
+from rules.engine import CompiledRules, Rule
 from rules.replay.backtest.recording.model import (
     DocumentVersion,
     LaneCutover,
@@ -53,6 +58,8 @@ class RuleChange(NamedTuple):
     drops_states: bool = True
     """Whether the states of removed rules are dropped."""
     rules_seq: int = 0
+    begun: Sequence[Rule] = ()
+    """Rules over alarms that read which alarms are open."""
 
 
 class Timeline(NamedTuple):
@@ -206,14 +213,16 @@ class History:
             of_lane = {
                 name: change
                 for name, change in state_changes(before, after).items()
-                if before.rules[name].document.event is not None
+                if before.rules[name].document.datapoint is None
             }
-            position = (apply.recorded_at, float(apply.seq))
+            # The watermark of a lane that has read the apply, which operators' positions have, too.
+            position = (apply.recorded_at - MICROSECOND, float(apply.seq))
             changes.append(
                 RuleChange(
                     *(position, apply.recorded_at, apply.recorded_at, of_lane, after),
                     drops_states=False,
                     rules_seq=apply.seq,
+                    begun=rules_over_alarms_to_begin(before, after),
                 )
             )
         return sorted(changes, key=lambda change: change.position[1])

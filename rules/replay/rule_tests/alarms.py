@@ -10,7 +10,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from rules.alarms.rule_change import StateChange, rules_to_reevaluate, state_changes
+from rules.alarms.rule_change import (
+    StateChange,
+    rules_over_alarms_to_begin,
+    rules_to_reevaluate,
+    state_changes,
+)
 from rules.alarms.staleness import NO_GAPS, TrackedSeries, extended_deadline
 from rules.documents.compiled_rules import CompiledRuleSet
 from rules.engine import Arrival, EventSeen, Suppressed, WentStale
@@ -21,6 +26,7 @@ from rules.replay.log import LogEntry
 from rules.replay.memory import MemoryKey, RuleMemory, SeriesMemory
 from rules.replay.rule_tests.health import SimulatedHealth
 from rules.replay.scheduler import EVENT_SUSTAIN, STALENESS, SUSTAIN, Scheduler
+from rules.replay.seen_alarms import SeenAlarms
 from schemas.wire.alarm_events import RuleTransition, suppressed_event, transition_event
 from tocsin.core.records import NewEvent
 
@@ -51,6 +57,7 @@ class SimulatedAlarms:
         self._is_changed_later = is_changed_later
         self._over_series: dict[str, SeriesMemory] = {}
         self._over_events: dict[str, RuleMemory] = {}
+        self._seen: dict[str, SeenAlarms] = {}
         self.store = AlarmStore()
         self._lineage: Lineage = ()
         """The lineage of the input that is being evaluated. Its transitions inherit it."""
@@ -95,20 +102,28 @@ class SimulatedAlarms:
         self, after: CompiledRuleSet, changes: Mapping[str, StateChange], at: datetime
     ) -> None:
         """Continue alarms over events with other rules, once the events before the apply were seen."""
+        begun = rules_over_alarms_to_begin(self._event_rules, after)
         self._event_rules = after
         for memory in self._over_events.values():
             memory.change_rules(changes, at)
+        for owner, seen in sorted(self._seen.items()) if begun else ():
+            seen.begin(self._events_of(owner), begun, at)
+
+    def _events_of(self, owner: str) -> RuleMemory:
+        memory = self._over_events.get(owner)
+        if memory is None:
+            memory = self._over_events[owner] = RuleMemory(owner, self.store, self)
+        return memory
 
     def see(
         self, at: datetime, facts: Mapping[str, Any], correlation_id: UUID, lineage: Lineage = ()
     ) -> None:
-        rules = self._event_rules.for_event(facts["type"])
+        if self._is_changed_later:
+            self._seen.setdefault(facts["owner"], SeenAlarms()).follow(facts)
+        rules = self._event_rules.for_event(facts["type"], facts["rule"])
         if not rules:
             return
-        owner = facts["owner"]
-        memory = self._over_events.get(owner)
-        if memory is None:
-            memory = self._over_events[owner] = RuleMemory(owner, self.store, self)
+        memory = self._events_of(facts["owner"])
         with self._inheriting(lineage):
             for rule in rules:
                 memory.step(rule, EventSeen(at, facts), correlation_id)

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from rules.apply import one_schedule
 from tests.cli.conftest import CommandLine
-from tocsin.cli.schedules import add
 from tocsin.core.settings import Settings
 
 
@@ -31,14 +31,14 @@ def test_a_schedule_is_validated_before_the_transaction(
     """Postgres ends a session that idles inside a transaction, and validation can be slow."""
     seen: list[str] = []
 
-    def look(values: dict[str, Any]) -> Any:
+    def look(values: dict[str, Any], edit: Any) -> Any:
         with psycopg.connect(settings.postgres) as watch:
             query = "select state from pg_stat_activity where application_name = 'tocsin command line'"
             seen.extend(state for (state,) in watch.execute(query).fetchall())
-        return check(values)
+        return check(values, edit)
 
-    check = add._document
-    monkeypatch.setattr(add, "_document", look)
+    check = one_schedule._document
+    monkeypatch.setattr(one_schedule, "_document", look)
     _add(tocsin, "one")
     assert seen == ["idle"]
 

@@ -8,13 +8,12 @@ import pytest
 
 from clock.term import begin_term
 from rules.alarms.over_events import EventAlarms
-from rules.lanes.batch import PhasedPlan
 from rules.lanes.lane import LaneMessage
 from rules.lanes.record_lane import RecordLane
-from schemas.wire.event import Event
 from tests.clock.clock_setup import at, drain
 from tests.records import events
 from tests.rules.alarms.alarm_batches import alarms, arrival, compiled, virtual_now, write_batch
+from tests.rules.alarms.event_batches import process
 from tests.rules.apply.apply_setup import event_bodies, note, put
 from tests.sql import all_rows
 from tocsin.core.db import Connection
@@ -35,14 +34,6 @@ event_rule:
 async def record_lane(connection: Connection) -> None:
     await virtual_now(connection, at(0))
     await connection.execute("insert into tocsin.lane_partition (lane, partition) values ('record', 0)")
-
-
-async def process(connection: Connection, work: EventAlarms, after: int = 0, upto: int | None = None) -> None:
-    """Process all events after a seq, as the lane would."""
-    read = [Event.model_validate_json(body) for body in await event_bodies(connection, after)]
-    read = [event for event in read if upto is None or event.seq <= upto]
-    async with connection.transaction():
-        await PhasedPlan([await work.plan(connection, read)]).write(connection)
 
 
 async def link(connection: Connection, seconds: float, state: str, owner: str = "a", **fields: object) -> int:

@@ -200,14 +200,35 @@ def test_rules_that_read_each_other_have_no_translation() -> None:
         assert "which reads it, directly or through others" in rule.problem
 
 
-def test_a_metric_that_two_rules_record_is_that_of_the_first() -> None:
+def test_a_metric_that_two_rules_record_is_ambiguous_without_matchers() -> None:
     twice = (
         {"record": "m", "expr": "sum(x)"},
         {"record": "m", "expr": "sum(y)"},
         {"alert": "A", "expr": "m > 1"},
     )
     problems = [rule.problem for rule in translate_prometheus(rule_file(*twice)).rules]
-    assert problems == ["", "another rule records 'm' too, and a calc_rule has one value", ""]
+    assert problems == ["", "", "it reads 'm', which 2 rules record: its matchers do not choose one of them"]
+
+
+def test_the_labels_of_recording_rules_choose_the_one_that_is_read() -> None:
+    rules = (
+        {"record": "m", "expr": "sum(x)", "labels": {"verb": "read"}},
+        {"record": "m", "expr": "sum(y)", "labels": {"verb": "write"}},
+        {"alert": "Reads", "expr": 'sum(m{verb="read"}) > 1'},
+        {"alert": "Writes", "expr": 'sum(m{verb=~"w.*", zone="n"}) > 1'},
+        {"alert": "NotReads", "expr": 'sum(m{verb!="read"}) > 1'},
+        {"alert": "None", "expr": 'sum(m{verb="delete"}) > 1'},
+    )
+    *translated, unknown = translate_prometheus(rule_file(*rules)).rules
+    inputs = [rule.documents[0].document["inputs"]["a"] for rule in translated]
+    assert [(one["key"], one.get("where")) for one in inputs] == [
+        ("x", None),
+        ("y", None),
+        ("calc.m", None),
+        ("calc.m-2", '"zone" in labels && labels["zone"] == "n"'),
+        ("calc.m-2", None),
+    ]
+    assert unknown.problem == "it reads 'm', which no rule records with these labels"
 
 
 def test_labels_of_messages_are_groups_and_the_owner_is_not_a_label() -> None:

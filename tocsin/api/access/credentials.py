@@ -2,7 +2,8 @@
 
 A token is accepted where clients of other systems put theirs: `Authorization: Bearer TOKEN`,
 `Authorization: Token TOKEN` (Influx) and as the password of `Authorization: Basic`. A token in the URL
-is never accepted, because URLs are logged.
+is never accepted, because URLs are logged. Without a token, the cookie of a session counts, if the
+request comes from our own pages (`cross_site.py`).
 
 On failure: `Unauthenticated`, in the same words for an unknown, an expired and a revoked token.
 """
@@ -15,7 +16,9 @@ import binascii
 from starlette.requests import HTTPConnection
 
 from tocsin.api.access.caller import Caller
+from tocsin.api.access.cross_site import refuse_other_sites
 from tocsin.api.access.secret_text import digest_of, is_secret
+from tocsin.api.access.sessions import find_session, session_of
 from tocsin.api.access.tokens import KIND, find_caller
 from tocsin.api.context import ApiContext, context_of
 from tocsin.core.errors import Unauthenticated
@@ -26,12 +29,28 @@ _LONGEST_HEADER = 1024
 async def authenticate(connection: HTTPConnection) -> Caller:
     """The caller of a request. Raises `Unauthenticated`."""
     text = token_of(connection)
-    if text is None:
+    if text is not None:
+        return await caller_of_token(context_of(connection), text)
+    session = session_of(connection, context_of(connection).settings)
+    if session is None:
         raise Unauthenticated(
             "the request has no credentials",
             remedy="send `Authorization: Bearer TOKEN`; `tocsin token add` makes one",
         )
-    return await caller_of_token(context_of(connection), text)
+    refuse_other_sites(connection)
+    return await _caller_of_session(context_of(connection), session)
+
+
+async def _caller_of_session(context: ApiContext, session: str) -> Caller:
+    digest = digest_of(session)
+    caller = context.tokens.find(digest)
+    if caller is None:
+        async with context.session() as connection:
+            caller = await find_session(connection, session)
+        if caller is None:
+            raise Unauthenticated("the session has ended", remedy="log in again, with `tocsin token login`")
+        context.tokens.keep(digest, caller)
+    return caller
 
 
 async def caller_of_token(context: ApiContext, text: str) -> Caller:

@@ -31,7 +31,6 @@ Where = Annotated[
     typer.Option("--where", help="All open alarms that match, such as 'labels.site == \"ams\"'."),
 ]
 _SHOWN = 5
-_ALL = 100_000
 
 
 def alarm_title(row: Row) -> str:
@@ -59,21 +58,9 @@ async def choose_alarms(connection: Connection, ids: Sequence[str], where: str |
 
 
 async def matching_alarms(connection: Connection, where: str, states: Sequence[str] = ("open",)) -> list[Row]:
-    from rules.alarms.queries import list_alarms
-    from rules.suppression import matched_alarm
+    from rules.alarms import matching_alarms as shared
 
-    matcher = compile_where_option(where)
-    rows = await list_alarms(connection, states=states, limit=_ALL)
-    return [row for row in rows if matcher.matches(matched_alarm(row).fields)]
-
-
-def compile_where_option(where: str) -> Any:
-    from rules.language.cel import ExpressionInvalid, compile_matcher
-
-    try:
-        return compile_matcher(where)
-    except ExpressionInvalid as invalid:
-        raise InvalidInput(f"--where: {invalid}") from None
+    return await shared.matching_alarms(connection, shared.compile_where(where), states)
 
 
 def ask_about(rows: Sequence[Row], question: str) -> None:

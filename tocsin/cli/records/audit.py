@@ -111,11 +111,10 @@ def changes(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
 
 async def _audit(name: str | None, limit: int) -> list[dict[str, Any]]:
     from tocsin.cli.session import database
-    from tocsin.core.db import fetch_dicts
+    from tocsin.core.audit import list_audit
 
     async with database() as connection:
-        rows = await fetch_dicts(connection, "tocsin.cli/list_audit", {"name": name, "limit": limit})
-        return list(reversed(rows))
+        return list(reversed(await list_audit(connection, name, limit=limit)))
 
 
 async def _verify(head: tuple[int, str] | None) -> ChainReport:

@@ -139,33 +139,13 @@ async def _put_back(
     letters: list[StoredLetter], who: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Returns those that were put back, and those that were kept with the reason."""
-    from rules.dispatch.dispatch_again import dispatch_again
-    from rules.lanes.put_back import delete_letter, letter_facts, put_back, record_seq
+    from rules.dispatch.put_letters_back import put_letters_back
     from tocsin.cli.session import command_actor, command_settings, database, message_bus
-    from tocsin.core.audit import record_audit
-    from tocsin.core.errors import Refused
 
     settings = command_settings()
-    back: list[dict[str, Any]] = []
-    kept: list[dict[str, Any]] = []
     async with database(settings) as connection, message_bus(settings) as bus:
-        js = bus.jetstream(timeout=_TIMEOUT_S)
         actor = await command_actor(connection, who)
-        for stored in letters:
-            facts = letter_facts(stored)
-            try:
-                if stored.kind == "record":
-                    await dispatch_again(connection, settings, record_seq(stored))
-                    await delete_letter(js, settings, stored)
-                else:
-                    await put_back(js, settings, stored)
-            except Refused as error:
-                kept.append({**facts, "reason": str(error)})
-                continue
-            back.append(facts)
-            old = {"reason": stored.letter.reason, "subject": stored.letter.subject, "at": stored.letter.at}
-            await record_audit(connection, actor, "retry", "dead-letter", str(stored.seq), old=old)
-    return back, kept
+        return await put_letters_back(connection, bus.jetstream(timeout=_TIMEOUT_S), settings, letters, actor)
 
 
 async def _dead_letters(kind: str | None, limit: int) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from clock.explain.explanation import Explanation
     from rules.alarms.explain import AlarmExplanation
+    from rules.alarms.explain_references import ReferencesExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
 """The first digits of an ID. It also matches some names of schedules, such as `cafe`."""
@@ -30,8 +31,8 @@ def explain(
     name_or_id: Annotated[
         str,
         typer.Argument(
-            help="Name of a schedule, or ID of an alarm (its first digits are enough).",
-            metavar="SCHEDULE|ALARM",
+            help="Name of a schedule or of an event_rule over alarms, or ID of an alarm (its first digits are enough).",
+            metavar="SCHEDULE|ALARM|RULE",
         ),
     ],
     owner: Owner = "",
@@ -40,7 +41,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain why a schedule fired or not, or why an alarm has its state.
+    """Explain why a schedule fired or not, why an alarm has its state, or what a rule over alarms sees.
 
     The explanation names the records that it follows from.
 
@@ -48,12 +49,17 @@ def explain(
     Examples:
       tocsin explain daily-digest --at 2026-03-08T07:00Z
       tocsin explain 3f2a91c0
+      tocsin explain pump-failing --owner pump-1
     """
     if _ALARM_ID.fullmatch(name_or_id) and at is None and not owner:
         alarm = run_command(_explain_alarm(name_or_id))
         if alarm is not None:
             _print_alarm(alarm, as_json)
             return
+    references = run_command(_explain_references(name_or_id, owner)) if at is None else None
+    if references is not None:
+        _print_references(name_or_id, owner, references, as_json)
+        return
     instant = None if at is None else instant_option(at, "--at")
     explanation = run_command(_explain_schedule(owner, name_or_id, instant))
     if as_json:
@@ -72,6 +78,29 @@ def _print_alarm(alarm: AlarmExplanation, as_json: bool) -> None:
     typer.echo(printable(alarm.sentence))
     for line in alarm.history:
         typer.echo(f"  {printable(line)}")
+
+
+def _print_references(rule: str, owner: str, references: ReferencesExplanation, as_json: bool) -> None:
+    if as_json:
+        facts = {"rule": rule, "owner": owner, "condition": references.condition}
+        print_json({**facts, "refers_to": references.facts})
+        return
+    typer.echo(printable(f"{title(owner, rule)} needs {references.condition}"))
+    for line in references.lines:
+        typer.echo(f"  {printable(line)}")
+
+
+async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | None:
+    """None if a schedule has this name, or if no event_rule over alarms has it."""
+    from rules.alarms.explain_references import explain_references, rule_over_alarms
+    from timers.schedules import find_schedule
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        if await find_schedule(connection, owner, rule) is not None:
+            return None
+        found = await rule_over_alarms(connection, rule)
+        return None if found is None else await explain_references(connection, found, owner)
 
 
 async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:

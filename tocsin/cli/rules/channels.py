@@ -6,7 +6,6 @@ Guarantee: the list shows no secret. Of an address it shows the host, of a secre
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
@@ -17,8 +16,6 @@ from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rules.delivery.outcome import DeliveryOutcome
-
-_TARGETS = ("webhook", "slack", "email", "apprise")
 
 
 def channels(context: typer.Context, as_json: Json = False) -> None:
@@ -86,34 +83,11 @@ def send_test_message(
 
 
 async def _channels() -> list[dict[str, Any]]:
-    from rules.documents.rule_book import applied_documents
-    from schemas.documents import ChannelDocument
+    from rules.documents.applied import list_channels
     from tocsin.cli.session import database
 
     async with database() as connection:
-        documents = await applied_documents(connection, ChannelDocument)
-    return [_row(document.model_dump(mode="json", by_alias=True)) for document in documents]
-
-
-def _row(channel: dict[str, Any]) -> dict[str, Any]:
-    (type_,) = (key for key in _TARGETS if channel[key] is not None)
-    return {
-        "name": channel["name"],
-        "type": type_,
-        "target": _target_text(channel[type_]),
-        "enabled": channel["enabled"],
-        "send_resolved": channel["send_resolved"],
-    }
-
-
-def _target_text(target: dict[str, Any]) -> str:
-    """`hooks.example.com`, `secret slack-url` or `ops@example.com`. A path can hold a token and is left out."""
-    if "to" in target:
-        return ", ".join(target["to"])
-    url = target["url"]
-    if isinstance(url, dict):
-        return " ".join(f"{source} {name}" for source, name in url.items() if name is not None)
-    return urlsplit(str(url)).netloc.rpartition("@")[2]
+        return await list_channels(connection)
 
 
 async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:

@@ -5,7 +5,6 @@ Guarantee: `tocsin check` accepts the output of `--yaml`, and `tocsin plan` of i
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +43,9 @@ def rules(
     """
     if as_yaml and as_json:
         raise InvalidInput("--yaml and --json exclude each other", remedy="keep one of them")
-    _check_kind(kind)
+    from rules.documents.applied import check_kind
+
+    check_kind(kind)
     documents = run_command(_read(kind, name))
     if name is not None and not documents:
         raise Refused(f"no {kind} {name!r} is applied", remedy=f"`tocsin rules {kind}` lists those that are")
@@ -58,15 +59,6 @@ def rules(
         _print_list(documents)
     else:
         typer.echo("no rules are applied" if kind is None else f"no {kind} is applied")
-
-
-def _check_kind(kind: str | None) -> None:
-    kinds = _kinds()
-    if kind is None or kind in kinds:
-        return
-    near = difflib.get_close_matches(kind, kinds, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(kinds)}"
-    raise InvalidInput(f"unknown kind {kind!r}", remedy=remedy)
 
 
 def _print_list(documents: list[dict[str, Any]]) -> None:
@@ -105,9 +97,8 @@ def _print_yaml(documents: list[dict[str, Any]]) -> None:
 
 
 async def _read(kind: str | None, name: str | None) -> list[dict[str, Any]]:
+    from rules.documents.applied import list_applied
     from tocsin.cli.session import database
-    from tocsin.core.db import fetch_dicts
 
-    parameters = {"kind": kind, "name": name, "kinds": _kinds()}
     async with database() as connection:
-        return await fetch_dicts(connection, "tocsin.cli/list_rules", parameters)
+        return await list_applied(connection, kind, name)

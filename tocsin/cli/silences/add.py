@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.alarms.many import compile_where_option, future_instant, match_lines, matching_alarms
+from tocsin.cli.alarms.many import future_instant, match_lines, matching_alarms
 from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, Tz, current_user
@@ -55,7 +55,9 @@ def add(  # noqa: PLR0913 - one option per property of a silence
         raise InvalidInput(
             "a silence needs exactly one end", remedy="give --for a duration, or --until a time"
         )
-    compile_where_option(where)
+    from rules.alarms.matching_alarms import compile_where
+
+    compile_where(where)
     who = by or current_user()
     if not yes:
         silence, rows = run_command(_preview(where, (for_, from_, until), reason, tz, who))

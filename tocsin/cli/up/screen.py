@@ -19,7 +19,7 @@ import typer
 
 from tocsin.cli.output import due_text, local_text, printable, title
 from tocsin.cli.up.lines import Line
-from tocsin.cli.up.view import ViewState, line_text, restarts_text, view
+from tocsin.cli.up.view import ViewState, address_rows, line_text, restarts_text, services_text, view
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,13 +54,8 @@ class PlainScreen:
 
     def __enter__(self) -> Self:
         state = self._state
-        self.say(f"tocsin {state.version} runs clock, cdc and worker; Ctrl-C stops everything")
-        for name, value in (
-            ("postgres", state.postgres),
-            ("nats", state.nats),
-            ("data", state.data),
-            ("log", state.log),
-        ):
+        self.say(f"tocsin {state.version} runs {services_text(state)}; Ctrl-C stops everything")
+        for name, value in address_rows(state):
             self.say(f"{name:<8}  {value}")
         return self
 

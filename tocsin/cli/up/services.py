@@ -8,7 +8,8 @@ signal, a closed output or a server that stops ends `up`; the services are stopp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -20,6 +21,8 @@ from migrations.roles.create import create_roles
 from migrations.runner import migrate
 from timers.schedules import list_schedules
 from timers.working_set import database_now
+from tocsin.api.access.sessions import add_login_link
+from tocsin.api.service import Api, listen
 from tocsin.cli.metrics import metrics_endpoint
 from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
@@ -31,11 +34,13 @@ from tocsin.cli.up.screen import screen_for
 from tocsin.cli.up.view import ViewState
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_one, open_session, statement
-from tocsin.core.errors import Unreachable
+from tocsin.core.errors import Refused, Unreachable
+from tocsin.core.listen_address import ListenAddress
 from tocsin.core.service import Service
 from tocsin.core.settings import Settings, read_settings
 from tocsin.embedded import Servers
 from tocsin.nats_access.roles import inbox_of
+from tocsin.policy import AccessRole, Grant
 
 _log = structlog.get_logger()
 _DATABASE = "tocsin"
@@ -95,11 +100,55 @@ async def serve(
         make_service(settings.model_copy(update=_user(servers, role)), role)
         for role in ("clock", "cdc", "worker")
     ]
+    with ExitStack() as stack:
+        if settings.api:
+            api = stack.enter_context(_listening_api(settings.model_copy(update=_user(servers, "api"))))
+            services.append(Service("api", api.run))
+            state.api = api.url
+            notes.append(
+                f"log in: {api.url}/login?code={await _login_code(settings)}  (once, within ten minutes)"
+            )
+        await _serve_all(servers, settings, state, services, notes, head, stop)
+
+
+async def _serve_all(
+    servers: Servers,
+    settings: Settings,
+    state: ViewState,
+    services: Sequence[Service],
+    notes: Sequence[str],
+    head: int,
+    stop: asyncio.Event,
+) -> None:
     async with metrics_endpoint(settings, services):
         with screen_for(state) as screen:
             for note in notes:
                 screen.say(note)
             await _run(servers, Feed(settings, screen, state, head), services, stop)
+
+
+@contextmanager
+def _listening_api(settings: Settings) -> Iterator[Api]:
+    """The API on its address; on a free port of loopback if the default address is in use."""
+    try:
+        listening = listen(settings)
+        taken = listening.__enter__()
+    except Refused:
+        if "api" in settings.model_fields_set:
+            raise
+        listening = listen(settings, ListenAddress.parse("127.0.0.1:0"))
+        taken = listening.__enter__()
+    try:
+        yield Api(settings, taken)
+    finally:
+        listening.__exit__(None, None, None)
+
+
+async def _login_code(settings: Settings) -> str:
+    """A one-time code for the person who started `up`."""
+    async with open_session(settings, "up") as connection:
+        grants = [Grant(AccessRole.ADMIN, "*")]
+        return await add_login_link(connection, current_user(), grants, current_user(), "up")
 
 
 async def _run(servers: Servers, feed: Feed, services: Sequence[Service], stop: asyncio.Event) -> None:

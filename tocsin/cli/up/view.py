@@ -64,6 +64,8 @@ class ViewState:
     nats: str
     data: str
     log: str
+    api: str = ""
+    """Address of the API; empty if none is served."""
     now: datetime | None = None
     coming_fires: Sequence[ComingFire] = ()
     paused_schedules: int = 0
@@ -107,20 +109,25 @@ def _service_restarts_text(name: str, restarts: Restarts) -> str:
     return f"{text}: {shortened(restarts.last_error, _MAX_ERROR_LENGTH)}"
 
 
+def services_text(state: ViewState) -> str:
+    return "clock, cdc, worker and api" if state.api else "clock, cdc and worker"
+
+
+def address_rows(state: ViewState) -> list[tuple[str, str]]:
+    """The addresses and places, by their names."""
+    api = [("api", state.api)] if state.api else []
+    servers = [("postgres", state.postgres), ("nats", state.nats)]
+    return [*servers, *api, ("data", state.data), ("log", state.log)]
+
+
 def _addresses(state: ViewState) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    services = "clock, cdc and worker"
+    services = services_text(state)
     if state.restarts:
         services += f" ({restarts_text(state)})"
-    for name, value in (
-        ("running", services),
-        ("postgres", state.postgres),
-        ("nats", state.nats),
-        ("data", state.data),
-        ("log", state.log),
-    ):
+    for name, value in (("running", services), *address_rows(state)):
         grid.add_row(name, Text(printable(value)))
     return grid
 

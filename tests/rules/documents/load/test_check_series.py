@@ -19,7 +19,7 @@ OVER = "datapoint: dsp.temperature"
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([], "1:1: event_rule 'hot' needs 'datapoint' or 'event'"),
+        ([], "1:1: event_rule 'hot' needs 'datapoint', 'event' or 'alarms'"),
         ([OVER], "1:1: event_rule 'hot' needs one of fire, above, below, absent, rate_increase"),
         (
             [OVER, "event: x", "fire: 'true'"],

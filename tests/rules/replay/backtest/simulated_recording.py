@@ -55,6 +55,14 @@ event_rule:
   fire: rule in ["second", "third"] && type == "alarm-opened"
   notify: [ops]
 ---
+event_rule: {name: both, alarms: {all_of: [hot, {rule: graded, at_least: 1}]}, for: 1310ms, notify: [ops]}
+---
+event_rule: {name: some, alarms: {at_least: 2, of: [mean, tripped, quiet], none_of: [both]}, keep_firing_for: 2170ms}
+---
+event_rule: {name: either, alarms: {any_of: [both, some, "stale:gone"]}}
+---
+datapoint_type: {name: gone, key: gone.away, interval: 5s, on_stale: alarm}
+---
 channel: {name: ops, webhook: {url: "https://hooks.example.com/1"}}
 """
 ACTIONS = """

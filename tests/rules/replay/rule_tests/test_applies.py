@@ -236,3 +236,20 @@ expect: [{at: 2m, opened: other}]
     assert "later.yaml:1:" in (result.error or "")
     result = run_written(tmp_path, HOT % 80, body.replace("later.yaml", "missing.yaml"))
     assert "missing.yaml" in (result.error or "")
+
+
+def test_a_rule_over_alarms_that_is_applied_later_reads_what_is_open(tmp_path: Path) -> None:
+    rules = "event_rule: {name: hot, datapoint: temp, above: 60}\n"
+    later = rules + "---\nevent_rule: {name: over, alarms: {any_of: [hot]}}\n"
+    body = """
+given:
+  - {series: temp, owner: p1, every: 1m, values: 70x8 50x4}
+  - {series: temp, owner: p2, every: 1m, values: 70x2 50x10}
+  - {at: 4m30s, apply: later.yaml}
+until: 12m
+only: {rule: over}
+expect:
+  - {at: 4m30s, opened: over, owner: p1, says: hot of p1 is open}
+  - {at: 8m, resolved: over, owner: p1}
+"""
+    assert_passes(tmp_path, rules, body, later=later)

@@ -1,0 +1,186 @@
+"""Every operation by every role, for an owner of its own and for a foreign one. Enumerated from the routes."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.api.recorded import Recorded, put_alarm, record
+from tests.api.running_api import HttpClient, RunningApi
+from tocsin.api.route_group import GuardedRoute, RouteGroup, guarded_routes
+from tocsin.api.routes import GROUPS
+from tocsin.core.db import Connection
+from tocsin.policy import RULES, AccessRole, Scope
+
+HANDLERS = guarded_routes([RouteGroup(group.name, router=group.router) for group in GROUPS])
+CASES = [(method, route) for route in HANDLERS for method in route.methods]
+PLAIN = [
+    (method, route)
+    for route in guarded_routes([RouteGroup(group.name, routes=group.routes) for group in GROUPS])
+    for method in route.methods
+    if not route.is_public and method not in ("HEAD", "WEBSOCKET")
+]
+"""Routes of bytes and streams: their own tests have their bodies and owners."""
+BODIES: dict[str, Any] = {
+    "POST /v1/alarms:ack": lambda of: {"ids": [str(of.alarm)], "note": "x"},
+    "POST /v1/alarms:resolve": lambda of: {"ids": [str(of.alarm)]},
+    "POST /v1/alarms:snooze": lambda of: {"ids": [str(of.alarm)], "for": "1h"},
+    "POST /v1/alarms/{id}:ack": lambda of: {"note": "x"},
+    "POST /v1/alarms/{id}:resolve": lambda of: {},
+    "POST /v1/alarms/{id}:snooze": lambda of: {"for": "1h"},
+    "POST /v1/silences": lambda of: {"matcher": "true", "for": "1h"},
+    "POST /v1/schedules": lambda of: {"owner": of.owner, "name": "new", "every": "1h"},
+    "PUT /v1/schedules/{id}": lambda of: {"every": "1h"},
+    "POST /v1/schedules/{id}:move": lambda of: {"at": "in 10m"},
+    "POST /v1/events": lambda of: {"type": "door-closed", "owner": of.owner},
+    "POST /v1/datapoints": lambda of: {"datapoints": [{"owner": of.owner, "key": "a", "value": 1}]},
+    "POST /v1/dead-letters:retry": lambda of: {"seqs": [1], "preview": True},
+    "POST /v1/timers:retry": lambda of: {"kind": "schedule-tick", "ref": "none"},
+    "POST /v1/channels/{name}:test": lambda of: {},
+    "POST /v1/tokens": lambda of: {"name": f"t-{uuid.uuid4()}", "grants": ["viewer:nothing"]},
+}
+QUERIES = {"GET /v1/records": "?after=0&wait=0"}
+NAMES = {"kind": "event_rule", "name": "none", "token": "none"}
+# A worker and its streams are not running; the operation is refused before they are needed.
+NEEDS_A_WORKER = {"/v1/events", "/v1/datapoints", "/v1/channels/{name}:test"}
+
+
+def ids(route: GuardedRoute, of: Recorded) -> dict[str, str]:
+    by_path = {"alarms": of.alarm, "actions": of.run, "schedules": of.schedule}
+    resource = route.path.split("/")[2].partition(":")[0]
+    return {**NAMES, "id": str(by_path.get(resource, uuid.uuid4()))}
+
+
+async def ask(client: HttpClient, method: str, route: GuardedRoute, of: Recorded) -> Any:
+    body = BODIES.get(f"{method} {route.path}")
+    options: dict[str, Any] = {} if body is None else {"json": body(of)}
+    path = route.path.format(**ids(route, of)) + QUERIES.get(f"{method} {route.path}", "")
+    return await client.request(method, path, headers={"if-match": "*"}, **options)
+
+
+def test_every_route_with_a_body_has_an_example() -> None:
+    """A new handler is tested as soon as it exists: this fails until it has an example."""
+    from tocsin.api.app import create_api
+
+    with_body = {
+        f"{method.upper()} {path}"
+        for path, methods in create_api().openapi()["paths"].items()
+        for method, described in methods.items()
+        if "requestBody" in described
+    }
+    assert with_body - set(BODIES) == set()
+
+
+async def test_no_route_answers_without_credentials(api: RunningApi, connection: Connection) -> None:
+    of = await record(api, connection, "plant-7")
+    stranger = await api.with_token(None)
+    for method, route in CASES:
+        answer = await ask(stranger, method, route, of)
+        assert (answer.status, answer.problem["type"]) == (401, "/docs/problems#unauthenticated"), route
+
+
+async def test_plain_routes_refuse_strangers_and_callers_without_the_operation(api: RunningApi) -> None:
+    stranger = await api.with_token(None)
+    clients = {role: await api.client(f"{role}:*") for role in AccessRole}
+    for method, route in PLAIN:
+        path = route.path.format(id=uuid.uuid4())
+        assert (await stranger.request(method, path)).status == 401, (method, route)
+        assert route.operation is not None
+        for role, client in clients.items():
+            if role is not AccessRole.ADMIN and role not in RULES[route.operation][0]:
+                assert (await client.request(method, path)).status == 403, (role, method, route)
+
+
+@pytest.mark.parametrize("role", list(AccessRole))
+async def test_a_role_may_do_what_the_policy_allows_and_is_refused_the_rest(
+    api: RunningApi, connection: Connection, role: AccessRole
+) -> None:
+    of = await record(api, connection, "plant-7")
+    everywhere = await api.client(f"{role}:*")
+    elsewhere = await api.client(f"{role}:mill-*")
+    for method, route in CASES:
+        place = f"{role} {method} {route.path}"
+        if route.operation is None:
+            assert (await ask(everywhere, method, route, of)).status == 200, place
+            continue
+        roles, scope = RULES[route.operation]
+        allowed = role is AccessRole.ADMIN or role in roles
+        if not (allowed and route.path in NEEDS_A_WORKER and method == "POST"):
+            answer = await ask(everywhere, method, route, of)
+            assert (answer.status == 403) is not allowed, (place, answer)
+            assert answer.status < 500, (place, answer)
+        foreign = await ask(elsewhere, method, route, of)
+        if not allowed or scope is Scope.INSTANCE:
+            assert foreign.status == 403, (place, foreign)
+        else:
+            is_list = method == "GET" and "{" not in route.path
+            assert foreign.status == (200 if is_list else 404), (place, foreign)
+        assert not find_texts(foreign, of), (place, foreign)
+
+
+async def test_a_grant_elsewhere_allows_nothing_for_an_owner_that_is_only_viewed(
+    api: RunningApi, connection: Connection
+) -> None:
+    of = await record(api, connection, "plant-7")
+    caller = await api.client("viewer:*", "admin:mill-*")
+    for method, route in CASES:
+        if route.operation is None or route.operation.startswith("view-"):
+            continue
+        answer = await ask(caller, method, route, of)
+        assert answer.status == 403, (method, route, answer)
+
+
+def find_texts(answer: Any, of: Recorded) -> set[str]:
+    """Texts of an owner in an answer, without those that the caller itself sent."""
+    content = json.dumps({**dict(answer.headers), "body": answer.text})
+    sent = {of.owner, str(of.alarm), str(of.run), str(of.schedule)} if answer.status == 404 else set()
+    return {text for text in of.texts - sent if text in content}
+
+
+async def test_two_callers_see_nothing_of_each_other(api: RunningApi, connection: Connection) -> None:
+    plant, mill = await record(api, connection, "plant-7"), await record(api, connection, "mill-1")
+    clients = {}
+    for of in (plant, mill):
+        grants = [f"{role}:{of.owner}" for role in AccessRole if role is not AccessRole.ADMIN]
+        clients[of.owner] = await api.client(*grants, f"admin:{of.owner}")
+    for mine, theirs in ((plant, mill), (mill, plant)):
+        client = clients[mine.owner]
+        seen = False
+        for method, route in CASES:
+            if route.path in NEEDS_A_WORKER and method == "POST":
+                continue
+            answer = await ask(client, method, route, mine)
+            assert not {text for text in theirs.texts if text in answer.text + str(answer.headers)}, route
+            seen = seen or mine.owner in answer.text
+            foreign = await ask(client, method, route, theirs)
+            assert not find_texts(foreign, theirs), (method, route, foreign)
+        assert seen, "the own rows are in the answers"
+
+
+async def test_a_caller_that_may_view_and_not_act_is_403_and_one_that_may_not_view_is_404(
+    api: RunningApi, connection: Connection
+) -> None:
+    alarm = await put_alarm(connection, "plant-7")
+    both = await api.client("viewer:plant-*", "responder:mill-*")
+    answer = await both.post(f"/v1/alarms/{alarm}:ack", {})
+    assert (answer.status, "may not acknowledge-alarm for owner 'plant-7'" in answer.text) == (403, True)
+    other = await api.client("responder:mill-*")
+    unknown = await other.post(f"/v1/alarms/{uuid.uuid4()}:ack", {})
+    foreign = await other.post(f"/v1/alarms/{alarm}:ack", {})
+    assert (foreign.status, unknown.status) == (404, 404)
+    assert foreign.text.replace(str(alarm), "") == unknown.text.replace(
+        unknown.problem["detail"].split("'")[1], ""
+    ), "an alarm of another owner and none at all have the same answer"
+
+
+async def test_a_matcher_matches_alarms_of_own_owners_only(api: RunningApi, connection: Connection) -> None:
+    own = await put_alarm(connection, "plant-7")
+    await put_alarm(connection, "mill-1")
+    responder = await api.client("responder:plant-*", "viewer:*")
+    preview = await responder.post("/v1/alarms:ack", {"where": "true", "preview": True})
+    assert (preview.json["matches"], [each["id"] for each in preview.json["preview"]]) == (1, [str(own)])
+    done = await responder.post("/v1/alarms:ack", {"where": "true", "expected": 1})
+    assert [each["id"] for each in done.json["changed"]] == [str(own)]
