@@ -6,7 +6,7 @@ moment, not the one at which the run started. A run of a group has the alarms of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +56,14 @@ async def read_alarms(connection: Connection, run: ActionRun) -> tuple[dict[str,
 async def read_event(connection: Connection, seq: int) -> dict[str, Any] | None:
     row = await fetch_dict(connection, "rules.actions/read_event", {"seq": seq})
     return None if row is None else event_facts(row)
+
+
+async def read_resolutions(connection: Connection, alarms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The events with which alarms resolved, by the ids of the alarms."""
+    if not alarms:
+        return {}
+    rows = await fetch_dicts(connection, "rules.actions/read_resolutions", {"alarms": list(alarms)})
+    return {str(row["alarm_id"]): event_facts(row) for row in rows}
 
 
 NO_ALARM: Mapping[str, Any] = {**dict.fromkeys(ALARM_FIELDS, ""), "severity": 0, "payload": {}}

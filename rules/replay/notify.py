@@ -19,6 +19,7 @@ from rules.delivery.outcome import DeliveryOutcome
 from rules.replay.perform import Failure, message_details
 from rules.runbook import Rested
 from schemas.documents import ChannelDocument
+from schemas.wire.alarm_events import event_type
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ def perform_notification(
     deliveries: list[SimulatedDelivery] = []
     while (delivery := notification.next()) is not None:
         name = notification.policy.at(delivery.place).name
-        event = due.facts.events[-1] if due.facts.events else None
-        message = notification_message(notify, delivery, due.facts.alarms, event, due.run.read_at)
+        events = _newest_events(due, is_group=notify.group_wait is not None)
+        message = notification_message(notify, delivery, due.facts.alarms, events, due.run.read_at)
         details = {"channel": name, "occasion": delivery.occasion, **message_details(message)}
         failure = next((failure for failure in failures if failure.applies_to_channel(name)), None)
         if failure is None:
@@ -52,3 +53,12 @@ def perform_notification(
             details["error"] = failure.error
         deliveries.append(SimulatedDelivery(name, failure is None, details))
     return notification.outcome(), deliveries
+
+
+def _newest_events(due: DueStep, *, is_group: bool) -> dict[str, Mapping[str, Any]]:
+    """The newest event of each alarm; of a group only those of resolutions."""
+    return {
+        str(event["alarm_id"]): event
+        for event in due.facts.events
+        if event.get("alarm_id") is not None and (not is_group or event["type"] == event_type("resolved"))
+    }

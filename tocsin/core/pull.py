@@ -178,7 +178,7 @@ class Puller:
 
     def arrived(self) -> list[Msg]:
         """The messages that were delivered and not taken yet."""
-        return [message for message in self._arrived if "Status" not in (message.headers or {})]
+        return [message for message in self._arrived if not self._is_of_server(message)]
 
     @property
     def has_arrivals(self) -> bool:
@@ -214,8 +214,13 @@ class Puller:
         reply = f"{self._inbox}.{self._request}"
         await self._bus.publish(self._subject, json.dumps({**request, **given}).encode(), reply=reply)
 
+    def _is_of_server(self, message: Msg) -> bool:
+        """Whether the server answers a request itself. Its answers have the reply subject, messages of
+        a stream have their own. A header does not tell: a producer can write `Status` as well."""
+        return message.subject.startswith(f"{self._inbox}.") and not message.data
+
     def _is_message(self, message: Msg) -> bool:
-        status = (message.headers or {}).get("Status") if not message.data else None
+        status = (message.headers or {}).get("Status") if self._is_of_server(message) else None
         if status is None:
             self._outstanding -= 1
             self._pin = (message.headers or {}).get(_PIN, self._pin)

@@ -10,8 +10,9 @@ is given up.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from rules.actions.channels import read_channels
@@ -22,7 +23,7 @@ from rules.actions.steps.deliver import view_of
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.limited_delivery import deliver_limited
 from rules.actions.steps.notify_message import idempotency_key, members_of, notification_message
-from rules.actions.store import read_event
+from rules.actions.store import read_event, read_resolutions
 from rules.delivery.outcome import DeliveryOutcome
 from rules.delivery.target_limits import TargetBusy
 from rules.runbook import Outcome, Rested
@@ -44,12 +45,14 @@ from rules.runbook.notification_queue import (
 from schemas.documents import ChannelDocument
 from schemas.documents.runbook.notify import NotificationStep, NotifyStep
 from schemas.values.rule_ref import RuleRef
+from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
 from tocsin.core.records import NewEvent
 
 _DEFAULT_FALLBACK_AFTER = timedelta(minutes=5)
 _CHANNEL_CHECK_INTERVAL = timedelta(minutes=5)
 _MAX_NAMED_ALARMS = 50
+_MAX_RESOLUTIONS = 500
 _BUSY_DELAY = timedelta(seconds=1)
 
 
@@ -60,14 +63,12 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
     async with context.open_session() as connection:
         channels = await read_channels(connection, notify.channel)
         suppressions = await read_suppressions(connection, context.suppressions, alarms, now)
-        event = None
-        if notify.group_wait is None and alarms:
-            event = await read_event(connection, alarms[0]["newest_seq"])
+        events = await _newest_events(connection, notify, alarms)
 
     async def send(delivery: DueMessage, channel: ChannelDocument, key: str) -> DeliveryOutcome:
         try:
             view = view_of(channel, context.settings)
-            message = notification_message(notify, delivery, alarms, event, now, view)
+            message = notification_message(notify, delivery, alarms, events, now, view)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))
         try:
@@ -86,6 +87,24 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
         key = notification.key_of(delivery)
         notification.record(delivery, await send(delivery, channel, key))
     return notification.outcome()
+
+
+async def _newest_events(
+    connection: Connection, notify: NotifyStep, alarms: Sequence[Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """The events that messages report, by the ids of alarms.
+
+    The event of a resolved alarm is read by the alarm: the lane may not have passed it to the run yet.
+    """
+    events: dict[str, Mapping[str, Any]] = {}
+    if notify.group_wait is None and alarms:
+        event = await read_event(connection, alarms[0]["newest_seq"])
+        events |= {} if event is None else {alarms[0]["id"]: event}
+    resolved = sorted(
+        (alarm for alarm in alarms if alarm["state"] == "resolved"), key=itemgetter("resolved_at")
+    )
+    newest = [alarm["id"] for alarm in resolved[-_MAX_RESOLUTIONS:]]
+    return events | await read_resolutions(connection, newest)
 
 
 def notify_of(step: DueStep) -> NotifyStep:

@@ -42,15 +42,17 @@ def notification_message(
     notify: NotifyStep,
     delivery: DueMessage,
     alarms: Sequence[Alarm],
-    event: Mapping[str, Any] | None,
+    events: Mapping[str, Mapping[str, Any]],
     now: datetime,
     view: MessageView = UTC_VIEW,
 ) -> Message:
-    """`event` is the newest event of a single alarm, if it is known."""
+    """`events` are the newest events of alarms by their ids, as far as they are known; of a group, those
+    of resolved alarms."""
     shown = [alarm for alarm in alarms if alarm["id"] in delivery.members]
     if notify.group_wait is not None:
-        facts = [_facts(alarm, None) for alarm in shown]
+        facts = [_facts(alarm, events.get(alarm["id"])) for alarm in shown]
         return group_message(facts, delivery.occasion, now, view, group=_group(notify, shown))
+    event = events.get(shown[0]["id"])
     is_about = event is not None and kind_of_event(event["type"]) == delivery.occasion
     at = event["ts"] if event is not None and is_about else now
     return alarm_message(_facts(shown[0], event if is_about else None), delivery.occasion, at, view)

@@ -4,6 +4,7 @@ tests/rules/replay/rule_tests/test_notifications.py with Postgres, the clock, th
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from nats.aio.client import Client
@@ -169,6 +170,52 @@ async def test_mail_is_the_fallback_of_a_webhook_that_fails_for_five_minutes(ins
     ]
     subjects = [line for line in lines if line.startswith("Subject:")]
     assert subjects == ["Subject: [HIGH] hot (plant-7)", "Subject: [RESOLVED] hot (plant-7)"]
+
+
+RESOLVED = {
+    "who": "ann",
+    "reason": "operator",
+    "note": "sensor broken",
+    "message": "plant-7: resolved by ann",
+}
+
+
+async def resolve_as_ann(instance: Instance, alarm: UUID) -> None:
+    """The rows of a resolution. No lane has read its event yet."""
+    await instance.connection.execute(
+        "update tocsin.alarm set state = 'resolved', resolved_at = tocsin.instant() where id = %s", (alarm,)
+    )
+    await instance.append(
+        "alarm-resolved", origin="caused", alarm_id=alarm, rule="hot", owner="plant-7", payload=RESOLVED
+    )
+
+
+async def test_a_message_about_a_resolution_has_its_facts_although_the_lane_is_behind(
+    instance: Instance,
+) -> None:
+    async with receiver(respond()) as server:
+        await instance.rules(hot(", repeat: 30m") + channel(server))
+        await resolve_as_ann(instance, await instance.alarm())
+        await instance.be_at("30m")
+        await instance.fire()
+        await instance.perform_due()
+    assert types(server) == ["alarm-opened", "alarm-resolved"]
+    message = server.requests[-1].json
+    facts = {"resolved_by": "ann", "note": "sensor broken", "message": "plant-7: resolved by ann"}
+    assert {name: message[name] for name in facts} == facts
+
+
+async def test_the_message_of_a_group_about_a_resolution_has_its_facts(instance: Instance) -> None:
+    async with receiver(respond()) as server:
+        await instance.rules(grouped() + channel(server))
+        alarm = await instance.alarm(site="ams")
+        await instance.pass_time("1m")
+        await resolve_as_ann(instance, alarm)
+        await instance.drain()
+        await instance.pass_time("10m")
+    (resolved,) = server.requests[-1].json["alarms"]
+    assert (resolved["resolved_by"], resolved["note"]) == ("ann", "sensor broken")
+    assert resolved["message"] == "plant-7: resolved by ann"
 
 
 async def test_it_is_repeated_until_it_is_acknowledged(instance: Instance) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import unquote, urlsplit
 
 from tocsin.core.settings import Settings
@@ -39,6 +39,13 @@ class RawProducer:
             if not line:
                 raise ConnectionError("the server closed the connection")
             self.errors.append(line.decode(errors="replace").strip())
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Send bytes that need not be the protocol, and wait until the server answers or closes."""
+        self._writer.write(raw + b"PING\r\n")
+        with suppress(ConnectionError):
+            await self._writer.drain()
+            await self._reader.readline()
 
 
 @asynccontextmanager

@@ -309,3 +309,26 @@ def test_a_channel_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     result = run_written(tmp_path, rules, "until: 1m\nnothing_else: [opened]")
     assert result.error is not None
     assert "'notify' of event_rule 'hot': 'ops' is named twice, remove one" in result.error
+
+
+GROUPED = (
+    CHANNEL
+    + "event_rule: {name: hot, datapoint: t, above: 80}\n---\n"
+    + "action_rule: {name: page, on: alarm, notify: [ops], group_by: [rule], group_wait: 30s}\n"
+)
+
+
+def test_the_message_of_a_group_has_the_value_that_cleared_an_alarm_or_the_operator(tmp_path: Path) -> None:
+    body = """
+given:
+  - {series: t, owner: p1, every: 1m, values: 85x10 50}
+  - {series: t, owner: p2, every: 1m, values: 85x30}
+  - {at: 20m30s, resolve: hot, owner: p2, by: ann}
+until: 30m
+expect:
+  - {at: 30s, sent: notify-ops, says: 2 open}
+  - {at: 10m, sent: notify-ops, says: t of p1 is clear (50)}
+  - {at: 20m30s, sent: notify-ops, says: resolved by ann}
+only: {kinds: [sent]}
+"""
+    assert_passes(tmp_path, GROUPED, body)
