@@ -34,6 +34,7 @@ NAMES = (
     "prune",
     "cdc",
     "consume",
+    "live",
     "exactly-once",
     "chaos",
 )

@@ -255,6 +255,25 @@ comment on column tocsin.alarm.source_event_id is 'Event that made the condition
 comment on column tocsin.alarm.correlation_id is 'Shared by all records that the alarm leads to.';
 comment on column tocsin.alarm.instance is 'As in tocsin.rule_state.';
 
+create table tocsin.api_answer (
+    caller text not null,
+    key text not null,
+    digest bytea not null,
+    status integer not null,
+    headers jsonb not null,
+    body bytea not null,
+    answered_at timestamp with time zone not null default tocsin.instant(),
+    constraint api_answer_caller_check CHECK (((length(caller) >= 1) AND (length(caller) <= 300))),
+    constraint api_answer_digest_check CHECK ((length(digest) = 32)),
+    constraint api_answer_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200))),
+    constraint api_answer_pkey PRIMARY KEY (caller, key),
+    constraint api_answer_status_check CHECK (((status >= 200) AND (status <= 299)))
+);
+CREATE INDEX api_answer_age ON tocsin.api_answer USING btree (answered_at);
+comment on table tocsin.api_answer is 'Answers to requests with an Idempotency-Key, kept for a day. Written by tocsin.keep_answer.';
+comment on column tocsin.api_answer.caller is 'Credential and principal of the request.';
+comment on column tocsin.api_answer.digest is 'SHA-256 of method, path and body of the request.';
+
 create table tocsin.api_login (
     digest bytea not null,
     name text not null,
@@ -1686,6 +1705,36 @@ $function$;
 comment on function tocsin.extend_log(integer) is 'Creates the partitions of the log tables up to the given number of ranges beyond the head. Returns how many ranges were added. Called by the clock.';
 revoke all on function tocsin.extend_log(integer) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.find_answer(caller text, key text, digest bytea, OUT outcome text, OUT status integer, OUT headers jsonb, OUT body bytea)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    stored tocsin.api_answer;
+begin
+    -- Held until the transaction of the effect ends.
+    if not pg_try_advisory_xact_lock(hashtextextended(caller || chr(31) || key, 27)) then
+        outcome := 'under-way';
+        return;
+    end if;
+    select * into stored from tocsin.api_answer a
+    where a.caller = find_answer.caller and a.key = find_answer.key;
+    if not found then
+        outcome := 'new';
+    elsif stored.digest <> find_answer.digest then
+        outcome := 'other';
+    else
+        outcome := 'replayed';
+        status := stored.status;
+        headers := stored.headers;
+        body := stored.body;
+    end if;
+end
+$function$;
+comment on function tocsin.find_answer(text,text,bytea) is 'The answer under an Idempotency-Key: new, replayed, other (another request has the key) or under-way. Locks the key until the end of the transaction.';
+
 CREATE OR REPLACE FUNCTION tocsin.first_hole(after_seq bigint)
  RETURNS TABLE(first_missing bigint, last_missing bigint)
  LANGUAGE plpgsql
@@ -1797,6 +1846,25 @@ AS $function$
 $function$;
 comment on function tocsin.is_trusted() is 'Whether the session may name the principal that it acts for: the API, which has authenticated it, and the owner of the schema, who could write anything.';
 revoke all on function tocsin.is_trusted() from public;
+
+CREATE OR REPLACE FUNCTION tocsin.keep_answer(caller text, key text, digest bytea, status integer, headers jsonb, body bytea)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    delete from tocsin.api_answer a
+    where (a.caller, a.key) in (
+        select old.caller, old.key from tocsin.api_answer old
+        where old.answered_at < tocsin.instant() - interval '1 day'
+        order by old.answered_at
+        limit 20
+        for update skip locked);
+    insert into tocsin.api_answer (caller, key, digest, status, headers, body)
+    values (keep_answer.caller, keep_answer.key, keep_answer.digest, keep_answer.status, keep_answer.headers,
+            keep_answer.body);
+$function$;
+comment on function tocsin.keep_answer(text,text,bytea,integer,jsonb,bytea) is 'Stores an answer under its Idempotency-Key, in the transaction of its effect. Removes some that are older than a day.';
 
 CREATE OR REPLACE FUNCTION tocsin.list_tokens()
  RETURNS TABLE(id uuid, name text, hint text, grants text[], created_by text, created_at timestamp with time zone, expires_at timestamp with time zone, last_used_at timestamp with time zone, revoked_at timestamp with time zone, revoked_by text)
@@ -3098,5 +3166,6 @@ insert into public.tocsin_migration (number, name, checksum) values (25, '0025_m
 insert into public.tocsin_migration (number, name, checksum) values (26, '0026_quota_events', '66d82cc75b73b4f877b7ea22b8f46d9335bcbba0da1c66989ab77db2dd99f2ef');
 insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
+insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
 
 select tocsin.extend_log();

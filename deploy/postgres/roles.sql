@@ -267,6 +267,7 @@ grant execute on function tocsin.duration_text to tocsin_api, tocsin_author, toc
 grant execute on function tocsin.end_session to tocsin_api;
 grant execute on function tocsin.extend_datapoints to tocsin_worker;
 grant execute on function tocsin.extend_log to tocsin_cdc, tocsin_clock, tocsin_worker;
+grant execute on function tocsin.find_answer to tocsin_api;
 grant execute on function tocsin.first_hole to tocsin_api, tocsin_cdc, tocsin_operator;
 grant execute on function tocsin.forget_commits to tocsin_api, tocsin_clock, tocsin_operator;
 grant execute on function tocsin.instant to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
@@ -275,6 +276,7 @@ grant execute on function tocsin.is_pruning to tocsin_api, tocsin_author, tocsin
 grant execute on function tocsin.is_readable to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_reserved_type to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_trusted to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
+grant execute on function tocsin.keep_answer to tocsin_api;
 grant execute on function tocsin.list_tokens to tocsin_api;
 grant execute on function tocsin.lock_health to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_log to tocsin_api, tocsin_author;

@@ -30,6 +30,7 @@ action_limit          SD     -    SIU     S       SD        -
 action_step           S      S    S       S       S         rows
 action_wait           SD     -    SIUD    SD      SIUD      -
 alarm                 SUD    S    SIUD    SIUD    SUD       rows
+api_answer            -      -    -       -       -         -
 api_login             -      -    -       -       -         -
 api_session           -      -    -       -       -         -
 api_token             -      -    -       -       -         -
@@ -103,6 +104,7 @@ _FUNCTIONS = MappingProxyType(
         "end_session": "api",
         "extend_datapoints": "worker",
         "extend_log": "clock cdc worker",
+        "find_answer": "api",
         "first_hole": "cdc operator",
         "forget_commits": "clock operator",
         "guard": "",
@@ -112,6 +114,7 @@ _FUNCTIONS = MappingProxyType(
         "is_readable": _ALL,
         "is_reserved_type": _ALL,
         "is_trusted": _ALL,
+        "keep_answer": "api",
         "list_tokens": "api",
         "lock_health": "author",
         "lock_log": "author",

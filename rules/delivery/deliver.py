@@ -16,16 +16,22 @@ from rules.delivery.egress import Egress
 from rules.delivery.email import send_email
 from rules.delivery.message import Message
 from rules.delivery.outcome import DeliveryOutcome
+from rules.delivery.pagerduty import send_pagerduty
 from rules.delivery.secret_store import SecretStore
 from rules.delivery.secrets import Secrets
 from rules.delivery.slack import send_slack
 from rules.delivery.webhook import send_webhook
 from rules.metrics import DELIVERIES
-from schemas.documents.targets import EmailTarget, SlackTarget, Target, WebhookTarget
+from schemas.documents.targets import EmailTarget, PagerDutyTarget, SlackTarget, Target, WebhookTarget
 from tocsin.core.errors import InvalidInput, Unreachable
 
 _log = structlog.get_logger()
-_TARGET_KINDS = {WebhookTarget: "webhook", SlackTarget: "slack", EmailTarget: "email"}
+_TARGET_KINDS = {
+    WebhookTarget: "webhook",
+    SlackTarget: "slack",
+    EmailTarget: "email",
+    PagerDutyTarget: "pagerduty",
+}
 
 
 async def deliver(
@@ -68,4 +74,6 @@ async def _send(
         return await send_slack(egress, target, message, secrets, key=key, now=now)
     if isinstance(target, EmailTarget):
         return await send_email(egress, target, message, secrets, key=key, now=now)
+    if isinstance(target, PagerDutyTarget):
+        return await send_pagerduty(egress, target, message, secrets, key=key, now=now)
     return await send_apprise(egress, target, message, secrets)

@@ -15,6 +15,7 @@ from schemas.documents.targets import (
     TARGET_KEYS,
     AppriseTarget,
     EmailTarget,
+    PagerDutyTarget,
     SlackTarget,
     Target,
     WebhookTarget,
@@ -79,6 +80,11 @@ class ChannelDocument(StrictModel):
     apprise: AppriseTarget | None = Field(
         None, description="Send to any other service.", examples=[{"url": {"secret": "telegram-url"}}]
     )
+    pagerduty: PagerDutyTarget | None = Field(
+        None,
+        description="Open, acknowledge and resolve incidents of PagerDuty.",
+        examples=[{"routing_key": {"secret": "pagerduty-key"}}],
+    )
     enabled: bool = Field(
         True, description="false keeps the channel, but nothing is sent to it.", examples=[True]
     )
@@ -131,10 +137,10 @@ class ChannelDocument(StrictModel):
     def _has_one_target(self) -> Self:
         present = [key for key in TARGET_KEYS if getattr(self, key) is not None]
         if not present:
-            raise document_error("needs one of webhook, slack, email or apprise")
+            raise document_error("needs one of webhook, slack, email, apprise or pagerduty")
         if len(present) > 1:
             raise document_error(
-                f"has both '{present[0]}' and '{present[1]}': keep one of webhook, slack, email and apprise",
+                f"has both '{present[0]}' and '{present[1]}': keep one of webhook, slack, email, apprise and pagerduty",
                 present[1],
             )
         return self
@@ -142,5 +148,7 @@ class ChannelDocument(StrictModel):
     @property
     def target(self) -> Target:
         return next(
-            target for target in (self.webhook, self.slack, self.email, self.apprise) if target is not None
+            target
+            for target in (self.webhook, self.slack, self.email, self.apprise, self.pagerduty)
+            if target is not None
         )

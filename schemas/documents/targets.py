@@ -13,8 +13,9 @@ from schemas.documents.strict_model import StrictModel, document_error
 from schemas.values.duration import Duration
 from schemas.values.http_headers import Headers
 from schemas.values.mail_address import MailAddress
+from schemas.values.pydantic_check import pydantic_check
 from schemas.values.secret import Secret, TextOrSecret
-from schemas.values.web_address import Host, Port, Url
+from schemas.values.web_address import Host, Port, Url, check_url
 
 _MAX_TIMEOUT = timedelta(seconds=60)
 
@@ -121,5 +122,21 @@ class AppriseTarget(StrictModel):
     )
 
 
-Target = WebhookTarget | SlackTarget | EmailTarget | AppriseTarget
-TARGET_KEYS = ("webhook", "slack", "email", "apprise")
+class PagerDutyTarget(StrictModel):
+    """A service of PagerDuty, by Events API v2."""
+
+    routing_key: Secret = Field(
+        description="Integration key of the service.", examples=[{"secret": "pagerduty-key"}]
+    )
+    url: Annotated[str, AfterValidator(pydantic_check(check_url))] = Field(
+        "https://events.pagerduty.com/v2/enqueue",
+        description="Address of the API; the European region has its own.",
+        examples=["https://events.eu.pagerduty.com/v2/enqueue"],
+    )
+    timeout: Timeout = Field(
+        timedelta(seconds=10), description="Longest time for the whole request.", examples=["10s"]
+    )
+
+
+Target = WebhookTarget | SlackTarget | EmailTarget | AppriseTarget | PagerDutyTarget
+TARGET_KEYS = ("webhook", "slack", "email", "apprise", "pagerduty")

@@ -199,3 +199,15 @@ def test_an_address_in_use_is_one_clear_error(settings: Settings) -> None:
 async def connect(api: RunningApi) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, _, port = api.url.removeprefix("http://").partition(":")
     return await asyncio.open_connection(host, int(port))
+
+
+async def test_the_reference_page_needs_no_other_host_and_no_script(api: RunningApi) -> None:
+    stranger = await api.with_token(None)
+    page = await stranger.get("/docs")
+    assert "POST /v1/alarms/{id}:ack" in page.text
+    assert "acknowledge-alarm" in page.text
+    assert "http://" not in page.text.replace(api.url, "")
+    assert "<script" not in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    kinds = await stranger.get("/docs/problems")
+    assert "id='not-found'" in kinds.text

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from schemas.error_text import fault_text
 from tocsin.api.context import ApiContext
+from tocsin.api.idempotency import IdempotentWrites
 from tocsin.api.limits import LimitRequests
 from tocsin.api.openapi import describe, problem_responses
 from tocsin.api.problems import (
@@ -40,7 +41,7 @@ from tocsin.core.errors import TocsinError
 def create_app(context: ApiContext, groups: Sequence[RouteGroup] = GROUPS) -> ASGIApp:
     """The app with its limits."""
     return LimitRequests(
-        create_api(groups, context),
+        IdempotentWrites(create_api(groups, context), context),
         max_body_bytes=context.settings.api_body_bytes,
         time_limit_s=context.settings.api_request_s,
     )

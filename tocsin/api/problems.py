@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tocsin.api.access.secret_text import hide_secrets
 from tocsin.core.errors import (
     Conflict,
     Forbidden,
@@ -197,7 +198,9 @@ async def handle_error(request: Request, error: Exception) -> Response:
     """The handler of all errors of the app."""
     response = response_of(error)
     if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.exception("request failed", method=request.method, path=request.url.path, error=error)
+        _log.exception(
+            "request failed", method=request.method, path=hide_secrets(request.url.path), error=error
+        )
     return response
 
 

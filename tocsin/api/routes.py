@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tocsin.api import health, login, reference
 from tocsin.api.live import routes as live
-from tocsin.api.protocols import alertmanager, alertmanager_silences, cloudevents, metrics
+from tocsin.api.protocols import alertmanager, alertmanager_silences, calendar_feed, cloudevents, metrics
 from tocsin.api.route_group import RouteGroup
+from tocsin.api.rule_files import routes as rule_files
 from tocsin.api.v1 import (
     actions,
     alarms,
@@ -23,6 +24,7 @@ from tocsin.api.v1 import (
 
 GROUPS: tuple[RouteGroup, ...] = (
     live.GROUP,
+    rule_files.GROUP,
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("login", routes=login.ROUTES),
@@ -41,4 +43,5 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup(metrics.GROUP, routes=metrics.ROUTES, lifespan=metrics.open_parts),
     RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
     RouteGroup("cloudevents", routes=cloudevents.ROUTES),
+    RouteGroup("calendar-feed", routes=calendar_feed.ROUTES),
 )

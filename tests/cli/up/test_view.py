@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from timers.coming_fires import ComingFire, coming_fires
 from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
-from tocsin.cli.schedules.coming_fires import ComingFire, coming_fires
 from tocsin.cli.up.lines import Line, Record, foreign_line, line_of
 from tocsin.cli.up.screen import LiveScreen, PlainScreen
 from tocsin.cli.up.services import database_url

@@ -2,8 +2,8 @@
 
 A token is accepted where clients of other systems put theirs: `Authorization: Bearer TOKEN`,
 `Authorization: Token TOKEN` (Influx) and as the password of `Authorization: Basic`. A token in the URL
-is never accepted, because URLs are logged. Without a token, the cookie of a session counts, if the
-request comes from our own pages (`cross_site.py`).
+is not accepted, because URLs are logged; `path_token.py` is for the routes that differ. Without a token, the
+cookie of a session counts, if the request comes from our own pages (`cross_site.py`).
 
 On failure: `Unauthenticated`, in the same words for an unknown, an expired and a revoked token.
 """

@@ -38,6 +38,8 @@ from tocsin.policy import RULES, Operation, decide
 from tocsin.policy import Scope as OperationScope
 
 VIA = "api"
+LENT_SESSION = "tocsin.session"
+"""Key of a scope: the session of a transaction that began outside of the handler (`idempotency.py`)."""
 # The operation that shows whether something of an owner exists, by the operation that is asked for.
 _VIEW = {
     Operation.ACKNOWLEDGE_ALARM: Operation.VIEW_ALARMS,
@@ -61,6 +63,7 @@ class Access:
     context: ApiContext
     caller: Caller
     operation: Operation
+    lent: Connection | None = None
 
     @property
     def owners(self) -> list[str]:
@@ -91,6 +94,9 @@ class Access:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Connection]:
+        if self.lent is not None:
+            yield self.lent
+            return
         async with self.context.session() as connection:
             yield connection
 
@@ -101,7 +107,12 @@ class Access:
 
 async def access_of(connection: HTTPConnection, operation: Operation) -> Access:
     """Authenticate, and refuse a caller that has the operation for no owner."""
-    access = Access(context_of(connection), await authenticate(connection), operation)
+    access = Access(
+        context_of(connection),
+        await authenticate(connection),
+        operation,
+        connection.scope.get(LENT_SESSION),
+    )
     check_operation(access)
     return access
 
@@ -175,7 +186,12 @@ class Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
-        access = Access(context_of(request), await self._authenticated(request), self.operation)
+        access = Access(
+            context_of(request),
+            await self._authenticated(request),
+            self.operation,
+            scope.get(LENT_SESSION),
+        )
         check_operation(access)
         if self._max_body_bytes is not None:
             allow_body(request, self._max_body_bytes)

@@ -21,6 +21,7 @@ _FORM = re.compile(
     rf"tocsin_(?P<kind>[a-z]{{2,10}})_(?P<secret>[0-9A-Za-z]{{{_SECRET_LENGTH}}})"
     rf"(?P<checksum>[0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
+_SECRET = re.compile(r"(tocsin_[a-z]{2,10}_)[0-9A-Za-z]+")
 
 
 def new_secret(kind: str) -> str:
@@ -48,6 +49,11 @@ def hint_of(secret: str) -> str:
     match = _FORM.fullmatch(secret)
     assert match is not None
     return f"tocsin_{match['kind']}_{match['secret'][:_SHOWN]}..."
+
+
+def hide_secrets(text: str) -> str:
+    """The text, such as a path in a log, with the secret part of each secret left out."""
+    return _SECRET.sub(r"\1...", text)
 
 
 def _checksum(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 _MAX_LISTED = 5
 
 
+class Author(NamedTuple):
+    """Who applies, and through what: the API runs this command for its callers."""
+
+    name: str
+    via: str
+
+
 def apply(
     files: Files,
     prune: Prune = False,
@@ -40,6 +47,7 @@ def apply(
         ),
     ] = False,
     created_by: CreatedBy = None,
+    created_via: Annotated[str, typer.Option("--created-via", hidden=True)] = "cli",
     as_json: Json = False,
 ) -> None:
     """Apply rule files: all of them, or nothing.
@@ -51,7 +59,7 @@ def apply(
       tocsin apply examples/quickstart.yaml
       tocsin apply rules/ --prune
     """
-    who = created_by or current_user()
+    who = Author(created_by or current_user(), created_via)
     warnings: Sequence[RuleProblem]
     if prune:
         loaded, preview = run_command(_preview(files))
@@ -110,13 +118,16 @@ def _applied_json(applied: ApplyResult) -> dict[str, Any]:
     }
 
 
-async def _apply(files: Sequence[Path], who: str, large: bool) -> tuple[ApplyResult, Sequence[RuleProblem]]:
+async def _apply(
+    files: Sequence[Path], who: Author, large: bool
+) -> tuple[ApplyResult, Sequence[RuleProblem]]:
     from rules.apply import apply as apply_loaded
     from tocsin.cli.rules.files import load
-    from tocsin.cli.session import command_actor, database
+    from tocsin.cli.session import database
+    from tocsin.core.audit import acting
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
+        actor = await acting(connection, who.name, who.via)
         loaded, _ = await load(connection, files, prune=False)
         applied = await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
         return applied, loaded.warnings
@@ -132,16 +143,17 @@ async def _preview(files: Sequence[Path]) -> tuple[LoadedDocuments, Preview]:
         return loaded, await preview(connection, loaded, now, prune=True)
 
 
-async def _apply_pruning(loaded: LoadedDocuments, preview: Preview, who: str, large: bool) -> ApplyResult:
+async def _apply_pruning(loaded: LoadedDocuments, preview: Preview, who: Author, large: bool) -> ApplyResult:
     """Apply, and remove the documents that the preview showed.
 
     The apply is refused if the rules have changed since the preview.
     """
     from rules.apply import apply as apply_loaded
-    from tocsin.cli.session import command_actor, database
+    from tocsin.cli.session import database
+    from tocsin.core.audit import acting
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
+        actor = await acting(connection, who.name, who.via)
         return await apply_loaded(
             connection,
             loaded,

@@ -15,8 +15,13 @@ import typer
 
 from tocsin.cli.options import Json, check_output
 from tocsin.cli.output import print_json, printable
+from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rules.documents.load.source import InvalidDocument
+    from rules.replay.rule_tests.load import RuleTest
     from rules.replay.rule_tests.rule_tests import RuleTestResult
 
 Files = Annotated[
@@ -32,6 +37,9 @@ def run_tests(
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write the results to this file, as JUnit XML.")
     ] = None,
+    within: Annotated[
+        Path | None, typer.Option("--within", hidden=True, help="Refuse rule files outside of this folder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run rule tests in virtual time; needs no server.
@@ -43,7 +51,6 @@ def run_tests(
     from rules.replay.rule_tests.rule_tests import RuleTests, read_tests
     from tocsin.cli.rules.test_report import junit_text, result_json, result_lines
     from tocsin.cli.session import command_settings
-    from tocsin.core.errors import InvalidInput
     from tocsin.core.files import written_whole
 
     command_settings()
@@ -54,6 +61,8 @@ def run_tests(
     tests = [test for test in read_tests(files) if only is None or only in (test.name or only)]
     if not tests:
         raise InvalidInput(f"no test has {only!r} in its name" if only else "the files contain no test")
+    if within is not None:
+        _refuse_outside(tests, within.resolve())
     results = [runner.run(test) for test in tests]
     if junit is not None:
         with written_whole(junit) as being_written:
@@ -67,6 +76,19 @@ def run_tests(
         typer.echo(_counts_text(results))
     if not all(result.passed for result in results):
         raise typer.Exit(1)
+
+
+def _refuse_outside(tests: Sequence[RuleTest | InvalidDocument], folder: Path) -> None:
+    """Refuse tests of others that would read files of this machine."""
+    from rules.replay.rule_tests.load import RuleTest
+
+    for test in tests:
+        for rules in test.document.rules if isinstance(test, RuleTest) else ():
+            if not (Path(test.file).parent / rules).resolve().is_relative_to(folder):
+                raise InvalidInput(
+                    f"{test.file}: the test {test.name!r} names the rule file {str(rules)!r}",
+                    remedy="name a file of the request",
+                )
 
 
 def _counts_text(results: list[RuleTestResult]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
+from timers.coming_fires import tz_of
 from timers.recurrence import parse_spec
 from tocsin.cli.output import compact, local_text, print_json, printable, title, utc_text
-from tocsin.cli.schedules.coming_fires import tz_of
 from tocsin.cli.schedules.last_result import result_json, result_text
 
 Row = Mapping[str, Any]

@@ -32,7 +32,7 @@ def upcoming(
       tocsin upcoming --count 20
       tocsin upcoming --schedule daily-digest --count 3
     """
-    from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
+    from timers.coming_fires import coming_fires, tz_of
 
     now, active, paused = run_command(_upcoming(owner, schedule, type_, count))
     fires = coming_fires(active, count)

@@ -19,11 +19,11 @@ from rules.actions.history import find_run, step_names
 from rules.alarms.notifications import read_failing
 from rules.alarms.queries import list_alarms
 from schemas.values.severities import level_name
+from timers.coming_fires import coming_fires, tz_of
 from timers.schedules import find_schedule, list_schedules
 from timers.working_set import database_now
 from tocsin.cli.output import title
 from tocsin.cli.records.foreign_messages import NOT_A_RECORD_ERRORS
-from tocsin.cli.schedules.coming_fires import coming_fires, tz_of
 from tocsin.cli.up.lines import Record, foreign_line, line_of
 from tocsin.cli.up.screen import Screen
 from tocsin.cli.up.view import MAX_SHOWN_FIRES, Restarts, ShownAlarm, ViewState, undelivered_text

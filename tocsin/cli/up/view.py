@@ -18,8 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rules.alarms.notifications import FailingNotifications
+from timers.coming_fires import ComingFire
 from tocsin.cli.output import due_text, local_text, printable, shortened, since_text, title
-from tocsin.cli.schedules.coming_fires import ComingFire
 from tocsin.cli.up.lines import Line
 
 _COLOURS = {

@@ -65,10 +65,11 @@ def test_a_stored_channel_has_references_and_no_secret() -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ("enabled: true", "1:1: channel 'ops' needs one of webhook, slack, email or apprise"),
+        ("enabled: true", "1:1: channel 'ops' needs one of webhook, slack, email, apprise or pagerduty"),
         (
             "slack: {url: {secret: u}}, apprise: {url: {secret: u}}",
-            "1:49: channel 'ops' has both 'slack' and 'apprise': keep one of webhook, slack, email and apprise",
+            "1:49: channel 'ops' has both 'slack' and 'apprise': keep one of webhook, slack, email, apprise "
+            "and pagerduty",
         ),
         (
             "slack: {url: 'https://hooks.slack.com/services/s3cret'}",

@@ -1,4 +1,4 @@
-"""Computes the coming fires of schedules, for `tocsin upcoming` and `tocsin up`.
+"""Computes the coming fires of schedules, for `tocsin upcoming`, `tocsin up` and calendar feeds.
 
 Guarantee: the next fire of each schedule comes before the second fire of any. Fires are in the
 order in which they are due. The first fire of a schedule is its armed timer; later ones follow from

@@ -1,0 +1,182 @@
+"""`/v1/rules:check`, `:plan`, `:apply`, `:test` and `:backtest`.
+
+The body has the files as texts. `rules:apply` needs `If-Match` with the ETag of `GET /v1/rules:version` or of
+a plan, so that no apply overwrites another one. Applying the same files again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tocsin.api.access.permission import Access, may
+from tocsin.api.context import ApiContext
+from tocsin.api.limits import lift_time_limit
+from tocsin.api.problems import ProblemRaised
+from tocsin.api.route_group import RouteGroup
+from tocsin.api.rule_files.command import MAX_FILES, RuleCommands, RuleFile
+from tocsin.core.db import fetch_value
+from tocsin.core.errors import InvalidInput
+from tocsin.policy import Operation
+
+NAME = "rule_files"
+router = APIRouter(tags=["rules"])
+_WITHIN_S = 60.0
+_BACKTEST_WITHIN_S = 600.0
+Answer = dict[str, Any]
+
+
+class RuleFiles(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    files: list[RuleFile] = Field(min_length=1, max_length=MAX_FILES)
+
+
+class PlannedFiles(RuleFiles):
+    prune: bool = Field(
+        default=False, description="Remove documents that were applied and are not in the files."
+    )
+
+
+class AppliedFiles(PlannedFiles):
+    large: bool = Field(
+        default=False, description="Apply even if so many alarms change that datapoints wait."
+    )
+
+
+class TestedFiles(RuleFiles):
+    tests: list[str] | None = Field(default=None, description="Names of the files with tests; all if null.")
+    only: str | None = Field(default=None, max_length=200, description="Only tests whose name has this text.")
+
+
+class ReplayedFiles(RuleFiles):
+    since: str = Field(
+        default="7d", max_length=60, pattern="^[0-9A-Za-z]", description="A duration ago, or an instant."
+    )
+    until: str | None = Field(default=None, max_length=60, pattern="^[0-9A-Za-z]")
+
+
+@router.get("/rules:version", summary="The version of the rule set, as ETag")
+async def read_rules_version(
+    access: Annotated[Access, may(Operation.VIEW_RULES)], response: Response
+) -> Answer:
+    seq = await _rules_seq(access)
+    response.headers["etag"] = f'"{seq}"'
+    return {"seq": seq}
+
+
+@router.post("/rules:check", summary="Check rule files")
+async def check_rules(
+    access: Annotated[Access, may(Operation.CHECK_RULES)], request: Request, body: RuleFiles
+) -> Answer:
+    return cast(Answer, await _run(request, access, "check", body.files, _names(body.files)))
+
+
+@router.post("/rules:plan", summary="Show what an apply would change")
+async def plan_rules(
+    access: Annotated[Access, may(Operation.PLAN_RULES)],
+    request: Request,
+    response: Response,
+    body: PlannedFiles,
+) -> Answer:
+    response.headers["etag"] = f'"{await _rules_seq(access)}"'
+    return await _plan(request, access, body)
+
+
+@router.post("/rules:apply", summary="Apply rule files: all of them, or nothing")
+async def apply_rules(
+    access: Annotated[Access, may(Operation.APPLY_RULES)],
+    request: Request,
+    response: Response,
+    body: AppliedFiles,
+    if_match: Annotated[str | None, Header()] = None,
+) -> Answer:
+    await _check_match(request, access, body, if_match)
+    options = ["--created-by", access.caller.name, "--created-via", "api", "--yes"]
+    options += [flag for flag, is_on in (("--prune", body.prune), ("--large", body.large)) if is_on]
+    answer = await _run(request, access, "apply", body.files, [*options, *_names(body.files)])
+    response.headers["etag"] = f'"{await _rules_seq(access)}"'
+    return cast(Answer, answer)
+
+
+@router.post("/rules:test", summary="Run rule tests in virtual time")
+async def test_rules(
+    access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: TestedFiles
+) -> list[Answer]:
+    only = [] if body.only is None else ["--only", body.only]
+    names = _names(body.files)
+    unknown = sorted(set(body.tests or ()) - set(names))
+    if unknown:
+        raise InvalidInput(f"there is no file {unknown[0]!r}", remedy="name files of the request in tests")
+    answer = await _run(request, access, "test", body.files, ["--within", ".", *only, *(body.tests or names)])
+    return cast(list[Answer], answer)
+
+
+@router.post("/rules:backtest", summary="Replay recorded data with candidate rules")
+async def backtest_rules(
+    access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: ReplayedFiles
+) -> Answer:
+    words = [word for file in body.files for word in ("--rules", file.name)]
+    until = [] if body.until is None else ["--until", body.until]
+    options = ["--since", body.since, *until, "--jobs", "1"]
+    answer = await _run(request, access, "backtest", body.files, [*words, *options], _BACKTEST_WITHIN_S)
+    return cast(Answer, answer)
+
+
+async def _plan(request: Request, access: Access, body: PlannedFiles) -> Answer:
+    prune = ["--prune"] if body.prune else []
+    return cast(Answer, await _run(request, access, "plan", body.files, [*prune, *_names(body.files)]))
+
+
+async def _check_match(request: Request, access: Access, body: PlannedFiles, if_match: str | None) -> None:
+    """Refuse an apply of files that were made for another rule set, unless nothing would change."""
+    if if_match is None:
+        raise ProblemRaised(
+            "no-precondition",
+            "If-Match is missing",
+            remedy="send the ETag of `POST /v1/rules:plan` or `GET /v1/rules:version`, or * for any",
+        )
+    current = f'"{await _rules_seq(access)}"'
+    if if_match in ("*", current):
+        return
+    if (await _plan(request, access, body))["changes"]:
+        raise ProblemRaised(
+            "changed",
+            f"the rule set has version {current}, not {if_match[:40]}",
+            remedy="plan again; `tocsin audit` shows who applied what",
+            headers={"etag": current},
+        )
+
+
+async def _rules_seq(access: Access) -> int:
+    async with access.session() as connection:
+        return int(await fetch_value(connection, "tocsin.api.rule_files/read_rules_seq"))
+
+
+async def _run(
+    request: Request,
+    access: Access,
+    command: str,
+    files: list[RuleFile],
+    words: list[str],
+    within_s: float | None = None,
+) -> Any:
+    lift_time_limit(request)
+    commands = cast(RuleCommands, access.context.parts[NAME])
+    return await commands.run(command, files, words, within_s=within_s or _WITHIN_S)
+
+
+def _names(files: list[RuleFile]) -> list[str]:
+    return [file.name for file in files]
+
+
+@asynccontextmanager
+async def _commands(context: ApiContext) -> AsyncIterator[RuleCommands]:
+    yield RuleCommands(context.settings)
+
+
+GROUP = RouteGroup(NAME, router=router, lifespan=_commands)
