@@ -55,12 +55,19 @@ class Producer:
     Without TOCSIN_NATS it uses the `tocsin up` that runs in TOCSIN_DATA, or in the directory."""
 
     def __init__(
-        self, settings: Settings | None = None, *, max_waiting: int = 10_000, timeout_s: float = 30.0
+        self,
+        settings: Settings | None = None,
+        *,
+        max_waiting: int = 10_000,
+        timeout_s: float = 30.0,
+        bus: Client | None = None,
     ) -> None:
+        """`bus` is a connection to use; it stays open. Without one the producer opens its own."""
         self._settings = settings or with_addresses(read_settings())
         self._max_waiting = max_waiting
         self._timeout_s = timeout_s
-        self._bus: Client | None = None
+        self._bus: Client | None = bus
+        self._is_own_bus = bus is None
         self._waiting: defaultdict[str, deque[bytes]] = defaultdict(deque)
         self._count = 0
         self._in_flight: dict[str, tuple[list[bytes], str]] = {}
@@ -69,7 +76,8 @@ class Producer:
         self._error: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        self._bus = await connect_bus(self._settings, "producer")
+        if self._is_own_bus:
+            self._bus = await connect_bus(self._settings, "producer")
         return self
 
     async def __aexit__(
@@ -83,8 +91,9 @@ class Producer:
                 sender.cancel()
             await asyncio.gather(*self._senders.values(), return_exceptions=True)
             assert self._bus is not None
-            with suppress(NatsError, OSError):  # the server may be gone
-                await self._bus.close()
+            if self._is_own_bus:
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await self._bus.close()
 
     async def send(
         self,
