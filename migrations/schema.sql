@@ -3174,10 +3174,7 @@ insert into public.tocsin_migration (number, name, checksum) values (25, '0025_m
 insert into public.tocsin_migration (number, name, checksum) values (26, '0026_quota_events', '66d82cc75b73b4f877b7ea22b8f46d9335bcbba0da1c66989ab77db2dd99f2ef');
 insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
-<<<<<<< HEAD
-insert into public.tocsin_migration (number, name, checksum) values (29, '0029_heartbeats', '9d6de36038a58fe920ab07a2e4eb17c8f8c4feb5f3898afdded5a9850955224c');
-=======
 insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
->>>>>>> main
+insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
 
 select tocsin.extend_log();

@@ -31,6 +31,7 @@ from rules.lanes.data_stream import (
     partition_of,
     partition_subject,
     producer_subject,
+    refuse_other_partitions,
 )
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
@@ -48,7 +49,6 @@ from schemas.wire.datapoint import Series, TimestampBounds, problem_summary, rea
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.subjects import text_of, token
 from tocsin.core.db import Connection, fetch_all, fetch_one, statement
-from tocsin.core.errors import Refused
 from tocsin.core.records import NewRecords
 from tocsin.core.settings import Settings
 
@@ -139,11 +139,7 @@ class DataLane:
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})
         row = await fetch_one(connection, "rules.lanes/read_data_lane")
         assert row is not None
-        if row[0] != wanted:
-            raise Refused(
-                f"TOCSIN_DATA_PARTITIONS={wanted}, but the data lane was created with {row[0]}",
-                remedy=f"set it to {row[0]}",
-            )
+        refuse_other_partitions(self._settings, row[0])
         await ensure_data_stream(js, self._settings, row[1] + 1)
         await self._place_heartbeats(connection, wanted)
         self._js = js

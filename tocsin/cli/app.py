@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers, tokens
+from tocsin.cli import (
+    emit,
+    env,
+    health,
+    metrics,
+    migrate,
+    prune,
+    roles,
+    run,
+    send,
+    series,
+    streams,
+    timers,
+    tokens,
+)
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
@@ -122,6 +136,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
                 "revoke": roles.revoke,
                 "grants": roles.grants,
             },
+        ),
+        "streams": _group(
+            "Create the streams in NATS, and write the permissions of its users.",
+            {"create": streams.create, "config": streams.config},
         ),
         "token": _group(
             "Add, list and revoke tokens of the HTTP API, and make login links.",
