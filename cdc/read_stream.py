@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from nats.aio.client import Client
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError
 
 from cdc.compare import StoredMessage
 from tocsin.core.errors import Unreachable
 from tocsin.core.pull import Puller
+from tocsin.core.temporary_consumer import create_temporary_consumer, delete_temporary_consumer
 
 _BATCH = 500
 _TIMEOUT_S = 5.0
@@ -25,19 +26,28 @@ _IDLE_S = 60.0
 
 
 async def read_messages(bus: Client, stream: str, first: int, last: int) -> AsyncIterator[StoredMessage]:
-    js = bus.jetstream(timeout=_TIMEOUT_S)
-    config = ConsumerConfig(
-        ack_policy=AckPolicy.NONE,
-        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-        opt_start_seq=first,
-        inactive_threshold=_IDLE_S,
-        mem_storage=True,
-        num_replicas=1,
-    )
-    info = await js.add_consumer(stream, config)
-    if not info.num_pending:
-        return
-    puller = await Puller.open(bus, stream, info.name, _BATCH)
+    config = {
+        "ack_policy": "none",
+        "deliver_policy": "by_start_sequence",
+        "opt_start_seq": first,
+        "inactive_threshold": int(_IDLE_S * 10**9),
+        "mem_storage": True,
+        "num_replicas": 1,
+    }
+    created = await create_temporary_consumer(bus, stream, config, _TIMEOUT_S)
+    if "error" in created:
+        APIError.from_error(created["error"])
+    puller = await Puller.open(bus, stream, created["name"], _BATCH)
+    try:
+        if created["num_pending"]:
+            async for message in _read(puller, stream, last):
+                yield message
+    finally:
+        await puller.close()
+        await delete_temporary_consumer(bus, stream, created["name"])
+
+
+async def _read(puller: Puller, stream: str, last: int) -> AsyncIterator[StoredMessage]:
     delivered = 0
     while True:
         batch = await puller.next_batch(_TIMEOUT_S)

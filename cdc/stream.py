@@ -19,13 +19,14 @@ from nats.js.client import JetStreamContext
 from cdc.errors import StreamRefused
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
+from tocsin.nats_access.roles import RECORD_KINDS
 
 
 def record_stream_config(settings: Settings, first_seq: int = 1) -> StreamConfig:
     prefix = settings.subjects
     return stream_config(
         settings.stream,
-        [f"{prefix}.{kind}.>" for kind in ("event", "action", "staleness", "health", "calc", "tombstone")],
+        [f"{prefix}.{kind}.>" for kind in RECORD_KINDS],
         settings.stream_replicas,
         description="tocsin record log, sequence equal to seq",
         max_age=timedelta(hours=settings.stream_max_age_h).total_seconds(),

@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import threading
 import uuid
@@ -38,28 +39,33 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy
-from nats.js.errors import BadRequestError, NotFoundError
+from nats.js.api import DiscardPolicy, StreamConfig
+from nats.js.errors import NotFoundError
 
 from clock.metrics import LEADER, STALLS
 from clock.time_source import steady_s
 from tocsin.core.bus import open_bus
 from tocsin.core.errors import TocsinError
+from tocsin.core.nats_client import NatsForbidden
 from tocsin.core.service import beat
 from tocsin.core.settings import Settings
-from tocsin.core.streams import stream_config
+from tocsin.core.streams import ensure, find, stream_config
 
 _log = structlog.get_logger()
 # Error codes of NATS.
 _WRONG_LAST_SEQUENCE = 10071
 # A server of a cluster has an earlier write of this key, which too few others have confirmed.
 _NOT_REPLICATED = 10164
-_NAME_IN_USE = 10058
 _NO_MESSAGE = 10037
 _OUTAGE_ERRORS = (NatsError, TocsinError, OSError, TimeoutError)
 # In TTLs. A catch-up after a long outage calls `keep` between its batches, every second or two.
 _STALLED_AFTER = 5
 _ABANDONED_AFTER = 2
+# Three times the longest TTL.
+_LONGEST_KEY_S = 180.0
+_MAX_KEY_BYTES = 4096
+_BUCKET_SETTINGS = ("max_age", "max_msg_size", "num_replicas", "allow_rollup_hdrs", "allow_msg_ttl")
+_HOLDER = re.compile(r"[^/\s]{1,255}/[0-9]{1,10}/[0-9a-f]{8}")
 
 
 class Lease:
@@ -198,6 +204,9 @@ class Lease:
         if steady_s() - self._progress_s > _STALLED_AFTER * self._ttl_s:
             return None
         expected, holder = await _read_key(bus, self._settings, self._subject)
+        if holder is not None and not is_holder(holder):
+            _log.error("lease key is not that of a process, it is replaced", role=self.role, key=holder[:80])
+            holder = None
         # The key may be our own: a write arrived, and the connection was lost before the answer.
         if holder is not None and holder != self.holder and not self._is_abandoned(expected):
             return None
@@ -270,6 +279,11 @@ class Lease:
         return await _compare_and_set(bus, self._subject, b"", headers, timeout=self._ttl_s / 4) is not None
 
 
+def is_holder(text: str) -> bool:
+    """Whether a key has the form that `Lease` writes: host, process and a random part."""
+    return _HOLDER.fullmatch(text) is not None
+
+
 @asynccontextmanager
 async def hold_lease(settings: Settings, role: str) -> AsyncIterator[Lease]:
     """Compete for the lease of `role` for the length of the block, and release it at its end."""
@@ -291,25 +305,37 @@ async def current_holder(bus: Client, settings: Settings, role: str) -> str | No
         return None
 
 
-async def _ensure_bucket(bus: Client, settings: Settings) -> None:
-    js = bus.jetstream(timeout=2)
-    bucket = stream_config(
+def lease_bucket_config(settings: Settings) -> StreamConfig:
+    """The bucket of all leases.
+
+    A user that may write one key can do nothing to another: without rollups a message removes only its
+    own predecessor. A key ends at `_LONGEST_KEY_S` even if it was written without a TTL.
+    """
+    return stream_config(
         f"KV_{settings.lease_bucket}",
         [f"$KV.{settings.lease_bucket}.>"],
         settings.stream_replicas,
         max_msgs_per_subject=1,
         discard=DiscardPolicy.NEW,
-        allow_rollup_hdrs=True,
+        max_age=_LONGEST_KEY_S,
+        max_msg_size=_MAX_KEY_BYTES,
         deny_delete=True,
         allow_msg_ttl=True,
     )
-    try:
-        await js.add_stream(bucket)
-    except BadRequestError as error:
-        if error.err_code != _NAME_IN_USE:
-            raise
-        # Created by an earlier start with other settings, such as another number of replicas.
-        await js.update_stream(bucket)
+
+
+async def _ensure_bucket(bus: Client, settings: Settings) -> None:
+    js = bus.jetstream(timeout=2)
+    bucket = lease_bucket_config(settings)
+    info = await find(js, str(bucket.name))
+    if info is None:
+        await ensure(js, bucket)
+    elif any((getattr(info.config, name) or 0) != (getattr(bucket, name) or 0) for name in _BUCKET_SETTINGS):
+        # Created by an earlier version, or with another number of replicas.
+        try:
+            await js.update_stream(bucket)
+        except NatsForbidden:
+            _log.warning("lease bucket has other settings, run `tocsin streams create`", bucket=bucket.name)
 
 
 async def _compare_and_set(
@@ -344,4 +370,4 @@ async def _read_key(bus: Client, settings: Settings, subject: str) -> tuple[int,
         raise
     headers = message.headers or {}
     gone = "KV-Operation" in headers or "Nats-Marker-Reason" in headers or not message.data
-    return int(message.seq or 0), None if gone else (message.data or b"").decode()
+    return int(message.seq or 0), None if gone else (message.data or b"").decode("utf-8", "replace")

@@ -139,7 +139,7 @@ CREATE INDEX action_of_rule ON tocsin.action USING btree (action_rule, started_a
 CREATE INDEX action_queued ON tocsin.action USING btree (action_rule, group_key, started_at) WHERE (state = 'queued'::text);
 comment on table tocsin.action is 'Runs: one row per execution of an action, with its current state. The history is in tocsin.action_step; both change in one transaction. Written by workers, by the clock when a wait ends, and by an apply or an operator who cancels.';
 comment on column tocsin.action.name is 'Name of the action.';
-comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>, where the rule is an event_rule, stale:<datapoint_type> or an action_rule.';
+comment on column tocsin.action.action_rule is 'What started the run: an action_rule, schedule:<schedule>, or notify:<rule>:<channel>, where the rule is an event_rule, stale:<datapoint_type>, heartbeat:<heartbeat> or an action_rule.';
 comment on column tocsin.action.event_id is 'First event of the run; all of them are in tocsin.action_event.';
 comment on column tocsin.action.document is 'Action document at the start of the run. A later apply does not change it.';
 comment on column tocsin.action.state is 'gathering: collects events of its group; queued: waits for another run of the rule; skipped: rejected by overlap or rate limit.';
@@ -899,7 +899,7 @@ create table tocsin.rule_state (
 ) with (fillfactor=70);
 CREATE INDEX rule_state_recheck ON tocsin.rule_state USING btree (lane, partition, recheck_at) WHERE (recheck_at IS NOT NULL);
 comment on table tocsin.rule_state is 'State of each event_rule for each owner and instance. Written by workers, by the clock when a sustain fires, by an apply, and by an operator who resolves an alarm.';
-comment on column tocsin.rule_state.event_rule is 'Name of the event_rule; stale:<type> for the rule that a datapoint_type implies.';
+comment on column tocsin.rule_state.event_rule is 'Name of the event_rule; stale:<type> for the rule that a datapoint_type implies, heartbeat:<name> for a heartbeat.';
 comment on column tocsin.rule_state.lane is 'Lane whose inputs the rule evaluates.';
 comment on column tocsin.rule_state.partition is 'Partition of that lane that the owner belongs to.';
 comment on column tocsin.rule_state.phase is 'pending: the condition holds, but not yet for long enough; clearing: it is clear, but not yet for long enough.';
@@ -907,7 +907,7 @@ comment on column tocsin.rule_state.alarm_id is 'Alarm that is pending or open.'
 comment on column tocsin.rule_state.state is 'State of the rule engine as JSON: firing_series holds the series that fire, tracks the previous values of rules that look back.';
 comment on column tocsin.rule_state.version is 'Raised by every change, to detect a concurrent one.';
 comment on column tocsin.rule_state.instance is 'What the rule has an alarm of its own for: the key of a series, or the values of `per` as JSON. Empty: the owner as a whole.';
-comment on column tocsin.rule_state.recheck_at is 'When the state changes although nothing arrives: values leave a window. The worker that moves the watermark beyond it evaluates the rule.';
+comment on column tocsin.rule_state.recheck_at is 'When the state changes although nothing arrives: values leave a window, or a check-in is late. The worker that moves the watermark beyond it evaluates the rule.';
 
 create table tocsin.rule_version (
     kind text not null,
@@ -1096,8 +1096,6 @@ comment on column tocsin.timer.identity_at is 'Nominal time that identity belong
 alter table tocsin.action_event add constraint action_event_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
 
 alter table tocsin.action_wait add constraint action_wait_action_id_fkey FOREIGN KEY (action_id) REFERENCES tocsin.action(id);
-
-alter table tocsin.rule_state add constraint rule_state_lane_partition_fkey FOREIGN KEY (lane, partition) REFERENCES tocsin.lane_partition(lane, partition);
 
 alter table tocsin.system_member add constraint system_member_system_fkey FOREIGN KEY (system) REFERENCES tocsin.system_health(system) ON DELETE CASCADE;
 
@@ -1831,7 +1829,7 @@ CREATE OR REPLACE FUNCTION tocsin.is_reserved_type(type text)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|quota)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text, 'owner-forgotten'::text])));
+RETURN ((type ~ '^(alarm|schedule|rules|notification|silence|maintenance|inhibit|action|pipeline|system|cdc|quota|heartbeat)-'::text) OR (type = ANY (ARRAY['series-forgotten'::text, 'log-pruned'::text, 'log-gap-recorded'::text, 'stream-rebuilt'::text, 'owner-forgotten'::text])));
 comment on function tocsin.is_reserved_type(text) is 'Whether only Tocsin itself writes events of a type. schemas/values/event_types.py lists the same types.';
 revoke all on function tocsin.is_reserved_type(text) from public;
 
@@ -3096,8 +3094,18 @@ UNION ALL
      JOIN tocsin.alarm a ON ((a.id = (t.ref)::uuid)))
      JOIN tocsin.rule_state s ON (((s.event_rule = a.event_rule) AND (s.owner = a.owner) AND (s.instance = a.instance))))
      JOIN tocsin.lane_partition p ON (((p.lane = s.lane) AND (p.partition = s.partition))))
-  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark <= t.nominal_at)));
-comment on view tocsin.held_timer is 'Timers that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
+  WHERE ((t.kind = 'for-sustain'::text) AND (t.key <> 'snooze'::text) AND (t.parked_at IS NULL) AND (t.fire_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark <= t.nominal_at)))
+UNION ALL
+ SELECT 'heartbeat'::text AS kind,
+    s.owner AS ref,
+    s.event_rule AS key,
+    s.recheck_at AS nominal_at,
+    p.lane,
+    p.partition
+   FROM (tocsin.lane_partition p
+     JOIN tocsin.rule_state s ON (((s.lane = p.lane) AND (s.partition = p.partition))))
+  WHERE ((p.lane = 'data'::text) AND starts_with(s.event_rule, 'heartbeat:'::text) AND (s.recheck_at <= ( SELECT tocsin.instant() AS instant)) AND ((p.watermark IS NULL) OR (p.watermark <= s.recheck_at)));
+comment on view tocsin.held_timer is 'Timers, and deadlines of heartbeats, that are due but held, because the watermark of their partition lies before their deadline. Read by the commands, the metrics, and the clock, which reports them.';
 
 alter table tocsin.action_step enable row level security;
 create policy readable on tocsin.action_step as permissive for select to public using (true);
@@ -3167,5 +3175,6 @@ insert into public.tocsin_migration (number, name, checksum) values (26, '0026_q
 insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
 insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
+insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
 
 select tocsin.extend_log();

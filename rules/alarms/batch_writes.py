@@ -185,7 +185,7 @@ class AlarmBatch(Writes):
         """
         key, first = state_key(rule, input), len(self.events)
         before = self._state(key) if lineage else BLANK
-        self._apply_observed(key, lambda state: step(rule, state, input), correlation_id)
+        self.apply_observed(key, lambda state: step(rule, state, input), correlation_id)
         if lineage:
             ids = [event.id for event in self.events[first:]]
             self._lineages |= dict.fromkeys([*ids, *_sustained_event_ids(before, self._state(key))], lineage)
@@ -197,9 +197,9 @@ class AlarmBatch(Writes):
 
     def apply_time(self, rule: Rule, key: StateKey, until: datetime) -> None:
         """Handle what is due before `until` without an input. Inputs at that instant may follow."""
-        self._apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
+        self.apply_observed(key, lambda state: pass_time(rule, key[1], state, until - MICROSECOND))
 
-    def _apply_observed(
+    def apply_observed(
         self, key: StateKey, function: StateFunction, correlation_id: uuid.UUID | None = None
     ) -> None:
         effects = self.change_state(key, function, correlation_id)

@@ -20,7 +20,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rules.alarms.batch_writes import AlarmBatch, StateKey, read_states, state_key
+from rules.alarms.check_ins import check_in_events
 from rules.alarms.fresh_cache import FreshCache, FreshSeries
+from rules.alarms.heartbeat_gaps import HeartbeatGaps
 from rules.alarms.staleness import (
     NO_GAPS,
     SeriesKey,
@@ -42,7 +44,7 @@ from schemas.wire.subjects import token
 from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value, statement
 from tocsin.core.errors import Conflict
 from tocsin.core.instant import MICROSECOND
-from tocsin.core.records import NewCalculated, NewRecords
+from tocsin.core.records import NewCalculated, NewEvent, NewRecords
 
 _NO_MEMBERS = Members()
 # Inputs that are evaluated before other tasks may run.
@@ -63,7 +65,7 @@ class SeriesAlarms:
         newest.last_seq = batch.last_seq
         fresh = self._cache.for_rules(batch.rules_seq, rules.types, batch.partition)
         inputs = [*batch.inputs, *await _owners_to_recheck(connection, batch, rules)]
-        return await plan_batch(
+        planned = await plan_batch(
             connection,
             batch.partition,
             inputs,
@@ -73,6 +75,8 @@ class SeriesAlarms:
             batch.gaps,
             batch.lineages,
         )
+        planned.check_ins = list(check_in_events(batch.inputs))
+        return planned
 
 
 class OwnerWatermark(NamedTuple):
@@ -121,9 +125,11 @@ async def plan_batch(
     rechecked = {
         key: input.until for input in inputs if isinstance(input, OwnerWatermark) for key in input.rechecked
     }
-    states = await read_states(connection, (*_subjects(rules, timeline), *sustained, *rechecked))
+    gaps_of_heartbeats = await HeartbeatGaps.read(connection, partition, rules, new_gaps)
+    subjects = (*_subjects(rules, timeline), *sustained, *rechecked, *gaps_of_heartbeats.keys)
+    states = await read_states(connection, subjects)
     alarms = AlarmBatch("data", partition, states, members.owners)
-    await _evaluate(alarms, rules, timeline, lineages)
+    await _evaluate(alarms, rules, timeline, lineages, gaps_of_heartbeats)
     if until is not None:
         rechecked |= dict.fromkeys(alarms.keys_to_recheck(until), until)
     for key, watermark in {**sustained, **rechecked}.items():
@@ -148,6 +154,8 @@ class SeriesBatch(Writes):
         observations: Sequence[Observation],
     ) -> None:
         self.observations = observations
+        self.check_ins: Sequence[NewEvent] = ()
+        """The events of the check-ins of the batch."""
         self._alarms = alarms
         self._changed = changed
         self._calculated = calculated
@@ -184,7 +192,8 @@ class SeriesBatch(Writes):
 
     def records_to_append(self) -> NewRecords:
         rows = [observation.to_json() for observation in self.observations]
-        return NewRecords(self._alarms.events, calculated=self._calculated, observations=rows)
+        events = [*self.check_ins, *self._alarms.events]
+        return NewRecords(events, calculated=self._calculated, observations=rows)
 
 
 async def _disarm(connection: Connection, disarmed: Sequence[TrackedSeries]) -> None:
@@ -219,13 +228,16 @@ async def _evaluate(
     rules: CompiledRules,
     timeline: Sequence[Arrival | WentStale],
     lineages: Mapping[int, tuple[str, ...]],
+    gaps: HeartbeatGaps,
 ) -> None:
     for number, input in enumerate(timeline):
+        gaps.end_before(alarms, input.at)
         lineage = lineages.get(input.seq, ()) if lineages and isinstance(input, Arrival) else ()
         for rule in rules.for_key(input.key):
             alarms.apply_input(rule, input, lineage=lineage)
         if number % _INPUTS_PER_SLICE == 0:
             await asyncio.sleep(0)  # Lets transactions of other partitions continue.
+    gaps.end_before(alarms, None)
 
 
 def _timeline(

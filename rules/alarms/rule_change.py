@@ -2,6 +2,7 @@
 
 Guarantee:
 
+- A heartbeat that changes continues with its new times (`rules/apply/heartbeats.py`).
 - A state stays as it is if the conditions and the timing of its rule stay the same.
 - If they change, an open alarm stays open until the new rule clears it. Everything else is
   evaluated again from the next input on.
@@ -49,7 +50,7 @@ def state_changes(before: CompiledRules, after: CompiledRules) -> dict[str, Stat
             changes[name] = StateChange(None, "rule-removed", "the rule was removed")
         elif _lane(rule) != _lane(successor) or rule.document.per != successor.document.per:
             changes[name] = StateChange(None)
-        elif rule.fingerprint != successor.fingerprint:
+        elif rule.fingerprint != successor.fingerprint and not successor.is_heartbeat:
             changes[name] = StateChange(successor)
     return changes
 

@@ -21,7 +21,7 @@ from rules.engine import CompiledRules
 from schemas.documents import SystemDocument
 from tocsin.core.errors import Refused
 
-_ALARM_KINDS = ("event_rule", "datapoint_type")
+_ALARM_KINDS = ("event_rule", "datapoint_type", "heartbeat")
 _HEALTH_KINDS = (*_ALARM_KINDS, "system")
 _NO_RULES = CompiledRules(())
 _NO_MEMBERS = Members()

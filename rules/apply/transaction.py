@@ -28,6 +28,7 @@ from rules.apply.actions import CancelUnstarted, ended_rules
 from rules.apply.alarms import change_alarms
 from rules.apply.backlog import BacklogTooLarge, Progress, process_backlog
 from rules.apply.cutover import lock_partitions, record_cutovers
+from rules.apply.heartbeats import begin_heartbeats, pass_deadlines
 from rules.apply.impact import Impact, impact_of
 from rules.apply.limits import check_size
 from rules.apply.maintenance import ChangeWindows
@@ -138,6 +139,8 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
         return ApplyResult(plan, None, next_at)
     watermarks = await lock_partitions(connection)
     overdue, observations = await handle_overdue(connection, watermarks, impact)
+    deadlines, of_deadlines = await pass_deadlines(connection, watermarks, impact)
+    observations += of_deadlines
     stale_after = await read_changed_stale_after(connection, impact.before.types, impact.after.types)
     runs = CancelUnstarted(ended_rules(plan.effective))
     windows = await ChangeWindows.read(connection, plan, actor)
@@ -148,13 +151,14 @@ async def _apply(connection: Connection, prepared: _Prepared, actor: Actor) -> A
     for work in works:
         await work.write_entities(connection)
     evaluated = await evaluate_stale_series(connection, watermarks, impact, actor.now)
+    begun = await begin_heartbeats(connection, watermarks, impact, actor.now)
     await _audit(connection, plan.effective, actor)
     await connection.execute(statement("rules.apply/raise_idle_timeout"))
     health = await change_systems(connection, impact, watermarks, observations, actor.now)
     applied = NewRecords([_applied_event(plan, actor)])
     ends = [NewRecords(transitions), *(work.records_to_append() for work in works if work is not windows)]
     following = NewRecords.joined([windows.records_to_append(), evaluated])
-    records = NewRecords.joined([overdue, *ends, applied, following, health])
+    records = NewRecords.joined([overdue, deadlines, *ends, begun, applied, following, health])
     seq = await _record(connection, plan.effective, records, len(following.events))
     resolved = sum(event.type == "alarm-resolved" for event in transitions)
     return ApplyResult(plan, seq, next_at, resolved, len(runs.steps))

@@ -29,6 +29,7 @@ from schemas.documents import (
     ChannelDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
 )
 from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
 from schemas.documents.runbook.notify import NotifyStep
@@ -82,6 +83,7 @@ class ActionMatcher:
         EventRuleDocument,
         DatapointTypeDocument,
         ChannelDocument,
+        HeartbeatDocument,
     )
 
     def __init__(self, rules: RuleSet, before: ActionMatcher | None = None) -> None:

@@ -22,6 +22,7 @@ from schemas.documents import (
     ChannelDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
 )
 from schemas.documents.runbook.notify import (
     DEFAULT_GROUP_INTERVAL,
@@ -66,6 +67,9 @@ class Notifier:
         for name, datapoint_type in rules.of(DatapointTypeDocument).items():
             ref, keys = str(RuleRef("stale", name)), {"repeat": datapoint_type.repeat}
             self._routes[ref] = self._notifications(ref, datapoint_type.notify, keys)
+        for name, heartbeat in rules.of(HeartbeatDocument).items():
+            ref, keys = str(RuleRef("heartbeat", name)), {"repeat": heartbeat.repeat}
+            self._routes[ref] = self._notifications(ref, heartbeat.notify, keys)
         self._action_rules = {
             name: self._notifications(name, rule.notify, _keys_of(rule))
             for name, rule in rules.of(ActionRuleDocument).items()

@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import structlog
 
+from rules.documents.load.recurrences import recurrence_of
 from rules.documents.members import Members
 from rules.documents.rule_book import RuleBook, RuleSet
-from rules.engine import CompiledRules, Rule, TypeIndex
-from schemas.documents import DatapointTypeDocument, EventRuleDocument, SystemDocument
+from rules.engine import CompiledRules, HeartbeatRule, Rule, TypeIndex
+from schemas.documents import (
+    DatapointTypeDocument,
+    EventRuleDocument,
+    HeartbeatDocument,
+    SystemDocument,
+)
+from schemas.values.rule_ref import RuleRef
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
-_DOCUMENT_TYPES = (EventRuleDocument, DatapointTypeDocument, SystemDocument)
+_DOCUMENT_TYPES = (EventRuleDocument, DatapointTypeDocument, SystemDocument, HeartbeatDocument)
 
 
 class CompiledRuleSet(CompiledRules):
@@ -36,7 +43,10 @@ class CompiledRuleSet(CompiledRules):
             self._compile(document, types, reusable.get(name))
             for name, document in documents.of(EventRuleDocument).items()
         )
-        super().__init__((rule for rule in rules if rule is not None), types)
+        heartbeats = (
+            self._compile_heartbeat(document, before) for document in documents.of(HeartbeatDocument).values()
+        )
+        super().__init__((rule for rule in (*rules, *heartbeats) if rule is not None), types)
 
     def _compile(self, document: EventRuleDocument, types: TypeIndex, reusable: Rule | None) -> Rule | None:
         if reusable is not None and reusable.document == document:
@@ -46,6 +56,24 @@ class CompiledRuleSet(CompiledRules):
         except InvalidInput as error:
             self.unusable[document.name] = error
             return None
+
+    def _compile_heartbeat(self, document: HeartbeatDocument, before: CompiledRuleSet | None) -> Rule | None:
+        name = str(RuleRef("heartbeat", document.name))
+        earlier = None if before is None else before.rules.get(name)
+        if isinstance(earlier, HeartbeatRule) and earlier.heartbeat == document:
+            return earlier
+        try:
+            return heartbeat_rule(document)
+        except InvalidInput as error:
+            self.unusable[name] = error
+            return None
+
+
+def heartbeat_rule(document: HeartbeatDocument) -> HeartbeatRule:
+    """The rule of a heartbeat. Its times do not depend on when it is applied, so it has no anchor."""
+    if document.every is not None:
+        return HeartbeatRule(document, None)
+    return HeartbeatRule(document, recurrence_of(document, anchor=None, hash_id=document.name))
 
 
 def compiled_rule_book() -> RuleBook[CompiledRuleSet]:

@@ -24,6 +24,8 @@ from rules.engine.effects import (
     Resolve,
     Suppressed,
 )
+from rules.engine.heartbeat_rule import HeartbeatRule
+from rules.engine.heartbeat_step import begin_heartbeat, pass_gap
 from rules.engine.inputs import Arrival, EventSeen, Input, OpenAlarm, OpenAlarms, Value, WentStale
 from rules.engine.over_alarms import open_alarms
 from rules.engine.rule import Rule, RuleInvalid
@@ -45,6 +47,7 @@ __all__ = [
     "Effect",
     "Effects",
     "EventSeen",
+    "HeartbeatRule",
     "Input",
     "MessageFailed",
     "Open",
@@ -61,8 +64,10 @@ __all__ = [
     "WentStale",
     "adopt",
     "advance",
+    "begin_heartbeat",
     "end",
     "open_alarms",
+    "pass_gap",
     "pass_time",
     "resolve_by_operator",
     "step",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rules.engine.heartbeat_rule import HeartbeatRule
 from rules.engine.patterns import MAX_CACHED_KEYS, PatternIndex
 from rules.engine.rule import Rule, stale_rules
 from rules.engine.types import NO_TYPES, TypeIndex
@@ -40,9 +41,12 @@ class CompiledRules:
             return tuple(rule for rule in over_events if rule.covers_event(type, about))
 
         self.has_rechecks = any(
-            rule.window is not None or (rule.document.datapoint is not None and not rule.is_per_series)
+            rule.is_heartbeat
+            or rule.window is not None
+            or (rule.document.datapoint is not None and not rule.is_per_series)
             for rule in self.rules.values()
         )
         """Whether a state may change although nothing arrives."""
+        self.heartbeats = tuple(rule for rule in self.rules.values() if isinstance(rule, HeartbeatRule))
         self.for_key = for_key
         self.for_event = for_event

@@ -18,7 +18,8 @@ from schemas.wire.alarm_events import AlarmRef
 _ALARMS = uuid.UUID("7b1d3f52-6a0e-5c1b-9f57-2f5f0c8a4e11")
 
 SustainKey = Literal["open", "clear"]
-Cause = Literal["fired", "no_data"]
+Cause = Literal["fired", "no_data", "late", "failed", "overrun"]
+"""Why a series fires. The last three are those of a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ def opened_payload(
     threshold = (
         STALE_THRESHOLD if firing.cause == "no_data" else rule.threshold_of(firing.severity or severity)
     )
+    if rule.is_heartbeat:
+        threshold = firing.cause
     payload: dict[str, Any] = {
         "threshold": threshold,
         "since": instant_text(firing.since),
@@ -65,6 +67,8 @@ def opened_payload(
             "series_count": len(series),
         }
     payload |= _annotations(rule)
+    if rule.is_heartbeat:
+        payload["heartbeat"] = {name: fact for name, fact in firing.payload.items() if name != "message"}
     if firing.event_id:
         payload |= {"event_id": firing.event_id, "event_type": firing.event_type}
         if len(json.dumps(firing.payload)) <= _MAX_EVENT_PAYLOAD:
@@ -88,6 +92,8 @@ def described_alarm(alarm: Alarm) -> Alarm:
     series = tuple(payload.get("series") or ("",))
     lead = next((key for key in series if base_key(key) == payload.get("key", "")), series[0])
     cause: Cause = "no_data" if payload.get("threshold") == STALE_THRESHOLD else "fired"
+    if "heartbeat" in payload:
+        cause = payload["heartbeat"]["cause"]
     return replace(alarm, lead=lead, series=series, cause=cause, changes=int(payload.get("change", 0)))
 
 
@@ -105,6 +111,8 @@ def resolved_payload(
 
 
 def cleared_text(rule: Rule, owner: str, key: str, value: Value | None, at: datetime) -> str:
+    if rule.is_heartbeat:
+        return f"{owner} succeeded"
     if not key and rule.count is not None:
         return f"fewer than {rule.count} events{_of(owner)} in {format_duration(rule.count_over)}"
     if rule.composite is not None:
@@ -136,6 +144,8 @@ def _custom_text(
 def _opened_text(
     rule: Rule, owner: str, key: str, firing: FiringSeries, threshold: str, series: Sequence[str]
 ) -> str:
+    if rule.is_heartbeat:
+        return str(firing.payload["message"])
     if not key and rule.count is not None:
         counted = f"{rule.count} events in {format_duration(rule.count_over)}"
         return f"{counted}{_of(owner)}, the last one {firing.event_type}"

@@ -63,6 +63,9 @@ class RuleInvalid(InvalidInput):
 class Rule:
     """Immutable, except for a cache of the results of `where`."""
 
+    is_heartbeat = False
+    """Whether it is a `HeartbeatRule`."""
+
     def __init__(
         self, document: EventRuleDocument, types: TypeIndex = NO_TYPES, type_name: str | None = None
     ) -> None:

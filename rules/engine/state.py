@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from rules.engine.effects import Alarm, Cause
+from rules.engine.heartbeat_state import HeartbeatState
 from rules.engine.inputs import Value
 from rules.engine.windows import Buckets
 from tocsin.core.instant import parse_instant
@@ -91,10 +92,14 @@ class RuleState(NamedTuple):
     """When a series joins or leaves the alarm although nothing arrives."""
     expire_at: datetime | None = None
     """When the next value leaves a window."""
+    heartbeat: HeartbeatState | None = None
+    """Of a heartbeat: the expected check-in and the runs."""
 
     @property
     def recheck_at(self) -> datetime | None:
         """When the rule must be evaluated although nothing arrives; None: only when something does."""
+        if self.heartbeat is not None:
+            return self.heartbeat.next_due_at
         if self.join_at is None or self.expire_at is None:
             return self.join_at or self.expire_at
         return min(self.join_at, self.expire_at)
@@ -104,11 +109,13 @@ class RuleState(NamedTuple):
     ) -> RuleState:
         """The state with another track; called for every datapoint of a rule that needs tracks."""
         tracks = {**self.tracks, key: track}
-        return RuleState._make((*self[:7], fingerprint, self.firing_series, tracks, self.join_at, expire_at))
+        return RuleState._make(
+            (*self[:7], fingerprint, self.firing_series, tracks, self.join_at, expire_at, None)
+        )
 
     def expiring(self, expire_at: datetime | None) -> RuleState:
         """The state with another `expire_at`; called for every datapoint of a rule with a window."""
-        return self if expire_at == self.expire_at else RuleState._make((*self[:11], expire_at))
+        return self if expire_at == self.expire_at else RuleState._make((*self[:11], expire_at, None))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -124,12 +131,13 @@ class RuleState(NamedTuple):
             "expire_at": _text(self.expire_at),
             "firing_series": {key: _firing_series_json(firing) for key, firing in self.firing_series.items()},
             "tracks": {key: _track_json(track) for key, track in self.tracks.items()},
+            **({} if self.heartbeat is None else {"heartbeat": self.heartbeat.to_json()}),
         }
 
     @staticmethod
     def from_json(stored: Mapping[str, Any]) -> RuleState:
         """The state of stored JSON. Missing keys have their defaults: `{}` is `BLANK`."""
-        alarm = stored.get("alarm")
+        alarm, heartbeat = stored.get("alarm"), stored.get("heartbeat")
         return RuleState(
             phase=stored.get("phase", "ok"),
             alarm=None if alarm is None else _alarm(alarm),
@@ -145,6 +153,7 @@ class RuleState(NamedTuple):
             tracks={key: _track(track) for key, track in stored.get("tracks", {}).items()},
             join_at=_instant(stored.get("join_at")),
             expire_at=_instant(stored.get("expire_at")),
+            heartbeat=None if heartbeat is None else HeartbeatState.from_json(heartbeat),
         )
 
 

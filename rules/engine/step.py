@@ -27,6 +27,8 @@ from datetime import datetime, timedelta
 from rules.engine.effects import Effects
 from rules.engine.evaluate import fires_on_arrival, fires_when_stale
 from rules.engine.firing_entries import continue_firing, firing_entry, is_open_entry
+from rules.engine.heartbeat_rule import HeartbeatRule
+from rules.engine.heartbeat_step import pass_heartbeat, step_heartbeat
 from rules.engine.inputs import Arrival, Input, OpenAlarms, Value, WentStale
 from rules.engine.over_alarms import read_open_alarms
 from rules.engine.over_events import see_event
@@ -43,6 +45,9 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
 
     The rule must cover its key or event type: `CompiledRules` finds such rules.
     """
+    if rule.is_heartbeat:
+        assert isinstance(rule, HeartbeatRule)
+        return step_heartbeat(rule, state, input) if isinstance(input, Arrival) else (state, ())
     effects: Effects = ()
     if state is not BLANK:
         if state.fingerprint != rule.fingerprint:
@@ -64,6 +69,8 @@ def step(rule: Rule, state: RuleState, input: Input) -> tuple[RuleState, Effects
 
 def pass_time(rule: Rule, owner: str, state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
     """Handle everything that is due at or before an instant without an input, in order."""
+    if isinstance(rule, HeartbeatRule):
+        return pass_heartbeat(rule, owner, state, until)
     return _pass_time(rule, owner, state, until, until)
 
 

@@ -22,6 +22,8 @@ class PartitionRow(NamedTuple):
     holder: str | None
     left_s: float
     """Seconds until its lease ends; not positive: it is free."""
+    has_due_states: bool = False
+    """Whether states change before its watermark although nothing arrives."""
 
 
 class Assignment(NamedTuple):

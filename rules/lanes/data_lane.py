@@ -28,8 +28,10 @@ from rules.lanes.data_stream import (
     canary_subject,
     ensure_data_stream,
     is_calculated_subject,
+    partition_of,
     partition_subject,
     producer_subject,
+    refuse_other_partitions,
 )
 from rules.lanes.datapoint_store import DatapointWrites, PlacedArrival, prepare_staging
 from rules.lanes.dead_letters import send_dead_letter
@@ -42,11 +44,11 @@ from rules.metrics import QUOTA_REJECTED
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.error_text import error_text
 from schemas.wire.calculated import CalculatedDatapoint
+from schemas.wire.check_in import HEARTBEAT_PREFIX, check_datapoint_of
 from schemas.wire.datapoint import Series, TimestampBounds, problem_summary, read_datapoints, series_of
 from schemas.wire.dead_letter import dead_letter
-from schemas.wire.subjects import text_of
-from tocsin.core.db import Connection, fetch_one, statement
-from tocsin.core.errors import Refused
+from schemas.wire.subjects import text_of, token
+from tocsin.core.db import Connection, fetch_all, fetch_one, statement
 from tocsin.core.records import NewRecords
 from tocsin.core.settings import Settings
 
@@ -137,13 +139,19 @@ class DataLane:
         await connection.execute(statement("rules.lanes/begin_data_lane"), {"partitions": wanted})
         row = await fetch_one(connection, "rules.lanes/read_data_lane")
         assert row is not None
-        if row[0] != wanted:
-            raise Refused(
-                f"TOCSIN_DATA_PARTITIONS={wanted}, but the data lane was created with {row[0]}",
-                remedy=f"set it to {row[0]}",
-            )
+        refuse_other_partitions(self._settings, row[0])
         await ensure_data_stream(js, self._settings, row[1] + 1)
+        await self._place_heartbeats(connection, wanted)
         self._js = js
+
+    async def _place_heartbeats(self, connection: Connection, partitions: int) -> None:
+        """Place the states of heartbeats that were applied before the first worker ran."""
+        rows = await fetch_all(connection, "rules.lanes/list_heartbeat_owners")
+        placed = {owner: partition_of(token(owner), partitions) for owner, _ in rows}
+        moved = {owner: placed[owner] for owner, partition in rows if placed[owner] != partition}
+        if moved:
+            columns = {"owners": list(moved), "partitions": list(moved.values())}
+            await connection.execute(statement("rules.lanes/place_heartbeats"), columns)
 
     def watermark_of(self, message: LaneMessage) -> datetime | None:
         return message.at
@@ -274,6 +282,16 @@ class ParsedBatch:
         if message.lineage:
             self.lineages[message.seq] = message.lineage
         for position, key, value, ts, labels in datapoints:
+            if key.startswith(HEARTBEAT_PREFIX):
+                try:
+                    check_datapoint_of(key, value, labels)
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
+                arrival = Arrival(message.at, message.seq, series.owner, key, value, ts, labels)
+                self.inputs.append(arrival)
+                self.datapoints.append(PlacedArrival(position, arrival))
+                continue
             expected = self.types.of(key)
             if expected is not None and _VALUE_KINDS[type(value)] != expected.value:
                 problems.append(

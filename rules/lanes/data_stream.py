@@ -28,6 +28,7 @@ from nats.js.api import (
 )
 from nats.js.client import JetStreamContext
 
+from tocsin.core.errors import Refused
 from tocsin.core.settings import Settings
 from tocsin.core.streams import ensure, find, stream_config
 
@@ -71,6 +72,15 @@ async def ensure_data_stream(js: JetStreamContext, settings: Settings, first_seq
     if found is not None and _has_older_sources(found.config.sources or [], wanted.sources or []):
         await js.update_stream(replace(found.config, sources=wanted.sources))
     await ensure(js, wanted)
+
+
+def refuse_other_partitions(settings: Settings, partitions: int) -> None:
+    """Another number would give an owner another partition, beside the one that has its state."""
+    if partitions != settings.data_partitions:
+        raise Refused(
+            f"TOCSIN_DATA_PARTITIONS={settings.data_partitions}, but the data lane was created with {partitions}",
+            remedy=f"set it to {partitions}",
+        )
 
 
 def _has_older_sources(found: Sequence[StreamSource], wanted: Sequence[StreamSource]) -> bool:

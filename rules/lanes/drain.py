@@ -11,7 +11,8 @@ then recorded as an attempt (`rules.lanes.attempts`). If a process has died over
 processed one by one, each as an attempt, and one over which several processes died becomes a dead
 letter. The attempts of a process do not overlap: `suspects` is shared by its partitions.
 
-A batch of canaries that ended no arrival gap has no effects. It is not committed: its arrivals only
+A batch of canaries that ended no arrival gap has no effects, unless a deadline of a heartbeat or the
+end of a window lies before them (`evaluate_due`). It is not committed: its arrivals only
 move the watermark, which the worker stores when it renews its leases. A worker that takes over reads
 the canaries again, with the same result.
 
@@ -99,6 +100,7 @@ class Drain:
         self._proven_until_s = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._leaving = asyncio.Event()
+        self._has_due_states = False
         self._suspects = asyncio.Lock() if suspects is None else suspects
         self._is_suspect = partition.was_lost
         self._last_read_s = time.monotonic()
@@ -118,6 +120,10 @@ class Drain:
     def leave(self) -> None:
         """End after the running batch."""
         self._leaving.set()
+
+    def evaluate_due(self) -> None:
+        """Process the next canaries like a message: states change although nothing else arrives."""
+        self._has_due_states = True
 
     async def run(self) -> None:
         try:
@@ -171,7 +177,8 @@ class Drain:
                 self._last_read_s = time.monotonic()
                 if any(message.is_canary for message in messages):
                     self._pace.canary_read(self._last_read_s)
-                if any(message.has_effects for message in messages):
+                if messages and (self._has_due_states or any(message.has_effects for message in messages)):
+                    self._has_due_states = False
                     await self._process_timed(connection, messages)
                 elif messages:
                     self.watermark = self._partition.read_until(messages[-1].at)

@@ -33,6 +33,8 @@ class Leases:
     def __init__(self, connection: Connection, ttl_s: float) -> None:
         self.holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         self.held: set[PartitionKey] = set()
+        self.due: set[PartitionKey] = set()
+        """Partitions with states that change before the watermark although nothing arrives."""
         self._connection = connection
         self._ttl_s = ttl_s
         self._next_deadline_s = ttl_s
@@ -62,6 +64,7 @@ class Leases:
         workers = await fetch_all(self._connection, "rules.lanes/read_workers")
         table = [PartitionRow(*row) for row in rows]
         self.held = {(row.lane, row.partition) for row in table if row.holder == self.holder}
+        self.due = {(row.lane, row.partition) for row in table if row.has_due_states}
         others = [row.left_s for row in table if row.holder not in (None, self.holder)]
         self._next_deadline_s = min((left_s for left_s in others if left_s > 0), default=self._ttl_s)
         return assign(table, [holder for (holder,) in workers], self.holder)

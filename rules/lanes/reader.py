@@ -22,14 +22,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import Error as NatsError
 
 from rules.lanes.arrival_gap import SHORTEST_GAP, SHORTEST_GAP_OF_A_SLOW_STREAM
 from rules.lanes.batch_size import BatchSize
@@ -39,7 +37,9 @@ from rules.lanes.partition import Partition, PartitionWaits
 from tocsin.core.db import Connection
 from tocsin.core.errors import Unreachable
 from tocsin.core.instant import EPOCH, MICROSECOND, instant_of, parse_instant
+from tocsin.core.nats_client import api_of
 from tocsin.core.pull import ConsumerGone, Puller
+from tocsin.core.temporary_consumer import create_temporary_consumer, delete_temporary_consumer
 
 _log = structlog.get_logger()
 _SOURCE = "Nats-Stream-Source"
@@ -142,8 +142,7 @@ class Reader:
         self._waiting = []
         if puller is not None:
             await puller.close()
-            with suppress(NatsError, OSError, TimeoutError):  # the server removes an idle consumer
-                await self._bus.publish(f"$JS.API.CONSUMER.DELETE.{self._lane.stream}.{self._consumer}", b"")
+            await delete_temporary_consumer(self._bus, self._lane.stream, self._consumer)
 
     def _raise_floor(self, watermark: datetime | None) -> None:
         """Unread messages arrived later, even if the clock of the server went back."""
@@ -206,8 +205,11 @@ class Reader:
             "num_replicas": 1,
             **start,
         }
-        body = {"stream_name": self._lane.stream, "config": config}
-        created = await _request(self._bus, f"CONSUMER.CREATE.{self._lane.stream}", body)
+        # Services have consumers of the record stream; those of the data stream are all ours.
+        is_shared = self._lane.has_stable_sequences
+        created = await create_temporary_consumer(
+            self._bus, self._lane.stream, config, _REQUEST_S, reserved_names=is_shared
+        )
         _raise_error(created, self._lane.stream)
         if incarnation is not None:
             last_seq = int(created["delivered"]["stream_seq"])
@@ -271,7 +273,7 @@ def _source_seq(raw: Msg) -> int | None:
 
 async def _request(bus: Client, subject: str, body: object = None) -> dict[str, Any]:
     payload = b"" if body is None else json.dumps(body).encode()
-    reply = await bus.request(f"$JS.API.{subject}", payload, timeout=_REQUEST_S)
+    reply = await bus.request(f"{api_of(bus)}.{subject}", payload, timeout=_REQUEST_S)
     answer: dict[str, Any] = json.loads(reply.data)
     return answer
 

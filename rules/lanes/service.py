@@ -96,6 +96,8 @@ class Lanes:
             key: drain.watermark for key, drain in self._drains.items() if drain.watermark is not None
         }
         assignment = await leases.renew(watermarks, canaries.errors)
+        for key in leases.due & self._drains.keys():
+            self._drains[key].evaluate_due()
         await self._end_lost(leases)
         for key in assignment.release:
             if key in self._drains:

@@ -28,6 +28,7 @@ from rules.engine import (
     Changed,
     DropPending,
     Effects,
+    HeartbeatRule,
     Input,
     MessageFailed,
     Open,
@@ -39,6 +40,8 @@ from rules.engine import (
     WentStale,
     adopt,
     advance,
+    begin_heartbeat,
+    pass_gap,
     pass_time,
     step,
 )
@@ -47,6 +50,7 @@ from rules.lanes.arrival_gap import ArrivalGap
 from rules.replay.alarms import AlarmRecord, AlarmStore
 from rules.replay.staleness import FreshnessChange, OwnerStaleness
 from schemas.wire.alarm_events import RuleTransition
+from tocsin.core.instant import MICROSECOND
 
 _log = structlog.get_logger()
 MemoryKey = tuple[str, str]
@@ -104,7 +108,12 @@ class RuleMemory:
         assert opened_at is not None
         self._alarms.open(alarm, opened_at)
         self._rules[rule.name] = rule
-        self.keep((rule.name, alarm.instance), *adopt(rule, state, opened_at))
+        key = (rule.name, alarm.instance)
+        if rule.is_heartbeat:
+            heartbeat = self.states.get(key, BLANK).heartbeat
+            self.keep(key, state._replace(heartbeat=heartbeat, fingerprint=rule.fingerprint), ())
+            return
+        self.keep(key, *adopt(rule, state, opened_at))
 
     @property
     def next_due(self) -> datetime | None:
@@ -231,10 +240,16 @@ class SeriesMemory(RuleMemory):
         self.is_observed = owner in rules.members.owners
         """Whether the owner is a member of a system, and its changes are observations."""
         self._series_listener = listener
+        self._gaps = gaps
+        self._ended_gaps = 0
+        """The number of gaps that the heartbeats have passed."""
 
     def arrive(self, arrivals: Sequence[Arrival]) -> None:
         series, states, rules_for_key = self.series, self.states, self.rules.for_key
         for arrival in arrivals:
+            if self._gaps and self.rules.heartbeats:
+                # A gap begins with the arrival before it.
+                self._pass_gaps(arrival.at - MICROSECOND)
             if arrival.at >= series.next_due:
                 self.pass_deadlines(arrival.at)
             if series.is_late(arrival):
@@ -248,10 +263,68 @@ class SeriesMemory(RuleMemory):
                 after, effects = step(rule, before, arrival)
                 if after is before:
                     continue
-                if effects or after.expire_at is not before.expire_at:
+                if effects or after.expire_at is not before.expire_at or rule.is_heartbeat:
                     self._change(key, after, effects)
                 else:
                     states[key] = after
+
+    def begin_heartbeats(self, at: datetime) -> None:
+        """Begin the heartbeats that expect this owner, or other times of it, at an instant."""
+        for rule in self.rules.heartbeats:
+            key = (rule.name, "")
+            if self.owner in rule.owners or key in self.states:
+                before = self.states.get(key, BLANK)
+                after, effects = begin_heartbeat(rule, self.owner, before, at)
+                if after is not before:
+                    self._change(key, after, effects)
+
+    def restore_heartbeats(
+        self, last_arrivals: Sequence[Arrival], begins: Mapping[str, datetime], start: datetime
+    ) -> None:
+        """Continue the heartbeats from the last check-in before a replay. It reports nothing.
+
+        `begins` are the instants at which they began, as far as they are known.
+        """
+        last = {arrival.key: arrival for arrival in last_arrivals}
+        self._ended_gaps = sum(gap.began_at < start for gap in self._gaps)
+        for rule in self.rules.heartbeats:
+            if self.owner not in rule.owners:
+                continue
+            arrival = last.get(rule.key)
+            begun_at = begins.get(rule.name, start) if arrival is None else arrival.at
+            state, _ = begin_heartbeat(rule, self.owner, BLANK, begun_at)
+            if arrival is not None:
+                state, _ = step(rule, state, arrival)
+            if begun_at < start:
+                state, _ = self._passed(rule, state, start - MICROSECOND)
+                beat = state.heartbeat
+                state = BLANK._replace(heartbeat=beat, fingerprint=rule.fingerprint)
+            self.states[rule.name, ""] = state
+            if state.recheck_at is not None:
+                self._listener.on_sustain(self, (rule.name, ""), state.recheck_at)
+
+    def _passed(self, rule: HeartbeatRule, state: RuleState, until: datetime) -> tuple[RuleState, Effects]:
+        """The state after the gaps and deadlines up to an instant."""
+        for gap in self._gaps[: self._ended_gaps]:
+            state, _ = pass_gap(rule, self.owner, state, gap.began_at, gap.ended_at)
+        return pass_time(rule, self.owner, state, until)
+
+    def advance(self, key: MemoryKey, until: datetime) -> None:
+        if self._gaps and isinstance(self._rule(key[0]), HeartbeatRule):
+            self._pass_gaps(until)
+        super().advance(key, until)
+
+    def _pass_gaps(self, until: datetime) -> None:
+        """End the gaps that began before an instant: nothing arrives in between."""
+        while self._ended_gaps < len(self._gaps) and self._gaps[self._ended_gaps].began_at <= until:
+            began_at, ended_at = self._gaps[self._ended_gaps]
+            self._ended_gaps += 1
+            for rule in self.rules.heartbeats:
+                before = self.states.get((rule.name, ""))
+                if before is not None:
+                    after, effects = pass_gap(rule, self.owner, before, began_at, ended_at)
+                    if after is not before:
+                        self._change((rule.name, ""), after, effects)
 
     def pass_deadlines(self, until: datetime) -> None:
         """Make the series stale whose deadlines are at or before an instant."""

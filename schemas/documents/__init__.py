@@ -9,6 +9,7 @@ from schemas.documents.calendar import CalendarDocument
 from schemas.documents.channel import ChannelDocument
 from schemas.documents.datapoint_type import DatapointTypeDocument
 from schemas.documents.event_rule import EventRuleDocument
+from schemas.documents.heartbeat import HeartbeatDocument
 from schemas.documents.ingest_mapping import IngestMappingDocument
 from schemas.documents.inhibit import InhibitDocument
 from schemas.documents.maintenance import MaintenanceDocument
@@ -27,6 +28,7 @@ DOCUMENT_KINDS: dict[str, type[BaseModel]] = {
     "maintenance": MaintenanceDocument,
     "inhibit": InhibitDocument,
     "calendar": CalendarDocument,
+    "heartbeat": HeartbeatDocument,
     "ingest_mapping": IngestMappingDocument,
 }
 
@@ -39,6 +41,7 @@ __all__ = [
     "ChannelDocument",
     "DatapointTypeDocument",
     "EventRuleDocument",
+    "HeartbeatDocument",
     "IngestMappingDocument",
     "InhibitDocument",
     "MaintenanceDocument",

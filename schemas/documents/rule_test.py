@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, model_validator
 
+from schemas.documents.rule_test_check_in import CheckInKeys
 from schemas.documents.rule_test_keys import EXPECTATIONS, INPUTS, KEYS_OF_INPUTS, Kind
 from schemas.documents.rule_test_silence import SilenceInput
 from schemas.documents.strict_model import StrictModel, document_error
@@ -134,7 +135,7 @@ _Text = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Value)]
 AlarmRule = Annotated[str, Field(pattern=ALARM_RULE_PATTERN)]
 
 
-class Given(StrictModel):
+class Given(CheckInKeys):
     """One input of a test: a series, an event, an operator's act, or an action that fails."""
 
     at: Instant = Field(

@@ -4,7 +4,7 @@ from typing import Literal
 
 INPUTS = (
     *("series", "event", "acknowledge", "snooze", "unsnooze", "resolve", "silence", "expire"),
-    *("fail", "report", "never_reported", "probe", "outage", "apply"),
+    *("fail", "report", "never_reported", "probe", "outage", "apply", "check_in"),
 )
 EXPECTATIONS = (
     *("opened", "changed", "resolved", "sent", "event", "stale"),
@@ -30,6 +30,10 @@ KEYS_OF_INPUTS = {
     "batch": ("series",),
     "ts": ("series", "event"),
     "payload": ("event",),
+    "status": ("check_in",),
+    "exit_code": ("check_in",),
+    "run_id": ("check_in",),
+    "log": ("check_in",),
     "id": ("event",),
     "severity": ("event",),
     "correlation_id": ("event",),

@@ -21,7 +21,7 @@ from tocsin.core.errors import InvalidInput
 SCHEDULE_FIRED = "schedule-fired"
 RESERVED_PREFIXES = (
     *("alarm-", "schedule-", "rules-", "notification-", "silence-", "maintenance-", "inhibit-"),
-    *("action-", "pipeline-", "system-", "cdc-", "quota-"),
+    *("action-", "pipeline-", "system-", "cdc-", "quota-", "heartbeat-"),
 )
 RESERVED_TYPES = frozenset(
     {"series-forgotten", "log-pruned", "log-gap-recorded", "stream-rebuilt", "owner-forgotten"}

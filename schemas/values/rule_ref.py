@@ -6,6 +6,7 @@
 | `schedule:nightly` | a schedule that started its own action |
 | `notify:hot:ops` | the `notify` of a rule that started a delivery; the name is the rule and the channel |
 | `stale:load` | a datapoint_type with `on_stale: alarm` |
+| `heartbeat:backup` | a heartbeat |
 
 Guarantee: parsing the text of a reference gives the same reference. Names of documents have no
 colon, so no document can have the text of another kind as its name. Columns, events and SQL use the
@@ -17,10 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast
 
-RuleKind = Literal["rule", "schedule", "notify", "stale"]
-_PREFIXES = ("schedule", "notify", "stale")
-ALARM_RULE_PATTERN = r"^(stale:)?[A-Za-z0-9_-]{1,128}$"
-"""The text of a reference from an alarm: to an event_rule or to a datapoint_type."""
+RuleKind = Literal["rule", "schedule", "notify", "stale", "heartbeat"]
+_PREFIXES = ("schedule", "notify", "stale", "heartbeat")
+ALARM_RULE_PATTERN = r"^((stale|heartbeat):)?[A-Za-z0-9_-]{1,128}$"
+"""The text of a reference from an alarm: to an event_rule, a datapoint_type or a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)

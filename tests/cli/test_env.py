@@ -30,6 +30,7 @@ def test_env_prints_lines_that_a_shell_evaluates(alone: CommandLine, up: Setting
     assert alone("env").lines == [
         f"export TOCSIN_POSTGRES={postgres}",
         f"export TOCSIN_NATS={up.nats}",
+        "export TOCSIN_NATS_INBOX=_INBOX",
         f"export TOCSIN_NAMESPACE={up.namespace}",
     ]
 

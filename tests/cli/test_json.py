@@ -74,6 +74,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "schedule run": (("x",), "postgres"),
     "schedule cancel": (("x",), "postgres"),
     "migrate": ((), "postgres"),
+    "streams create": ((), "postgres"),
     "doctor": ((), None),
     "prune": ((), "postgres"),
     "cdc status": ((), "postgres"),

@@ -156,7 +156,9 @@ async def test_a_stream_that_does_not_exist_is_named(
 ) -> None:
     monkeypatch.setattr("tocsin.client._durable._STREAM_TIMEOUT_S", 0.1)
     select = Events(namespace="elsewhere")
-    with pytest.raises(Unreachable, match="the stream 'elsewhere' does not exist: start `tocsin run cdc`"):
+    with pytest.raises(
+        Unreachable, match="the stream 'elsewhere' does not exist: run `tocsin streams create`"
+    ):
         await billing(settings, stop, select=select)
     assert await effects(ledger) == []
 

@@ -368,7 +368,7 @@ async def test_a_key_that_does_not_expire_is_taken_when_its_holder_does_not_rene
 ) -> None:
     """The wall clock of the server was set back after the holder died, so the key lives on."""
     lease = await lease_without_thread(lease_settings, bus)
-    await bus.request(f"$KV.{lease_settings.lease_bucket}.clock", b"dead holder")
+    await bus.request(f"$KV.{lease_settings.lease_bucket}.clock", b"dead/1/0123abcd")
 
     async def taken() -> bool:
         lease.keep()

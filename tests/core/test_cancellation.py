@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import psycopg
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from tests.cancellation import Answers
 from tests.wait import eventually
@@ -105,8 +106,13 @@ async def test_a_call_of_nats_is_cancelled(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     bus = await connect_bus(settings, "test")
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b"")
+
+    await bus.subscribe("asked", cb=answer)
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "request": lambda: bus.request("$JS.API.INFO", timeout=30),
+        "request": lambda: bus.request("asked", timeout=30),
         "flush": lambda: bus.flush(30),
     }
     assert await cancelled_at_the_answer(monkeypatch, calls[what])

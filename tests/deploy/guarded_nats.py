@@ -14,9 +14,12 @@ from tests.paths import ROOT
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats
 from tocsin.embedded.server import _KEPT_VARIABLES
+from tocsin.nats_access.example import NAMESPACE, example_roles, password_variable
+from tocsin.nats_access.roles import JETSTREAM_API, api_prefix
 
 CONFIG = ROOT / "deploy" / "nats"
-USERS = ("clock", "cdc", "worker", "producer", "billing", "operator", "rebuild")
+ROLES = {role.name: role for role in example_roles()}
+USERS = tuple(ROLES)
 # A password that has to be encoded in a URL.
 PASSWORD = "p@ss/%40 w:rd"
 ENCODED = "p%40ss%2F%2540%20w%3Ard"
@@ -40,13 +43,22 @@ class GuardedNats(Nats):
 
     def settings_of(self, user: str, settings: Settings) -> Settings:
         """The settings of a role, in the namespace of the example."""
-        changed = {"nats": self.url_of(user), "nats_inbox": f"_INBOX_{user}", "namespace": "tocsin"}
+        changed = {
+            "nats": self.url_of(user),
+            "nats_inbox": f"_INBOX_{user}",
+            "nats_api": api_of_user(user),
+            "namespace": NAMESPACE,
+        }
         return settings.model_copy(update=changed)
+
+
+def api_of_user(user: str) -> str:
+    return api_prefix(NAMESPACE) if ROLES[user].is_isolated else JETSTREAM_API
 
 
 def passwords() -> dict[str, str]:
     """The passwords, in quotes: the server would parse them as numbers, references or words."""
-    return {f"TOCSIN_{user.upper()}_PASSWORD": f'"{PASSWORD}"' for user in USERS}
+    return {password_variable(user)[1:]: f'"{PASSWORD}"' for user in USERS}
 
 
 @contextmanager

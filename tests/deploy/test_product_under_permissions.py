@@ -18,13 +18,14 @@ from rules.apply import apply
 from rules.documents.load import load_text
 from rules.worker import Worker
 from tests.client.service import make_service, note
-from tests.deploy.guarded_nats import GuardedNats, guarded_nats
+from tests.deploy.guarded_nats import GuardedNats, api_of_user, guarded_nats
 from tests.sql import all_rows
 from tests.wait import eventually
 from timers.working_set import database_now
-from tocsin.client import Event, Events, Inbox, KvMark, Records, Unreachable, consume, prepare, replay
+from tocsin.cli.streams import create_streams
+from tocsin.client import Event, Events, Inbox, KvMark, Records, Unreachable, consume, replay
 from tocsin.core.audit import Actor
-from tocsin.core.bus import connect_bus
+from tocsin.core.bus import connect_bus, open_bus
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -55,16 +56,24 @@ def server(tmp_path: Path) -> Iterator[GuardedNats]:
 def as_user(server: GuardedNats, user: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Set the environment of a service with that user; returns its URL."""
     monkeypatch.setenv("TOCSIN_NATS_INBOX", f"_INBOX_{user}")
+    monkeypatch.setenv("TOCSIN_NATS_API", api_of_user(user))
     return server.url_of(user)
+
+
+async def make_streams(server: GuardedNats, settings: Settings, connection: Connection) -> None:
+    own = server.settings_of("admin", settings)
+    async with open_bus(own, "test") as bus:
+        await create_streams(connection, bus, own)
 
 
 async def test_clock_cdc_worker_producer_and_consumer_do_their_work(
     server: GuardedNats, settings: Settings, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    roles = {role: server.settings_of(role, settings) for role in ("clock", "cdc", "worker", "operator")}
+    roles = {role: server.settings_of(role, settings) for role in ("clock", "cdc", "worker")}
     await apply(connection, load_text(RULES), Actor("tester", "test", await database_now(connection)))
-    operator = await connect_bus(roles["operator"], "test")
-    reports = await operator.subscribe("reports.beat")
+    await make_streams(server, settings, connection)
+    handler = await connect_bus(server.settings_of("fulfilment", settings), "test")
+    reports = await handler.subscribe("reports.beat")
     with capture_logs() as logs:
         async with running(
             Service("clock", Clock(roles["clock"]).run),
@@ -74,12 +83,11 @@ async def test_clock_cdc_worker_producer_and_consumer_do_their_work(
             await reports.next_msg(timeout=30)
             await _produce(server, settings)
             await _is_current(connection)
-            await prepare(nats=operator, namespace="tocsin")
             await _consume(server, settings, monkeypatch)
             url = as_user(server, "operator", monkeypatch)
             assert [record async for record in replay(Records(namespace="tocsin"), nats=url)]
-    await operator.close()
-    assert [line for line in logs if "forbids" in line["event"]] == []
+    await handler.close()
+    assert [line for line in logs if "permission missing" in line["event"]] == []
 
 
 async def _produce(server: GuardedNats, settings: Settings) -> None:
@@ -143,10 +151,10 @@ async def _consume(server: GuardedNats, settings: Settings, monkeypatch: pytest.
     await by_mark
 
 
-async def test_the_user_for_rebuilds_rebuilds_the_stream(
+async def test_the_administrator_rebuilds_the_stream(
     server: GuardedNats, settings: Settings, connection: Connection
 ) -> None:
-    own = server.settings_of("rebuild", settings)
+    own = server.settings_of("admin", settings)
     bus = await connect_bus(own, "test")
     reader = LogReader(connection)
     plan = await plan_rebuild(bus, own, reader)
@@ -161,7 +169,7 @@ async def test_missing_streams_of_a_consumer_are_reported_with_the_remedy(
 ) -> None:
     monkeypatch.setattr("tocsin.client._streams.API_TIMEOUT_S", 0.3)
     monkeypatch.setattr("tocsin.client._durable.API_TIMEOUT_S", 0.3)
-    own = server.settings_of("rebuild", settings)
+    own = server.settings_of("admin", settings)
     bus = await connect_bus(own, "test")
     actor = Actor("tester", "test", await database_now(connection))
     await rebuild(bus, own, LogReader(connection), actor, lambda _: None)

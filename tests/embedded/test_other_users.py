@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from nats.errors import Error as NatsError
 
+from tests.wait import eventually
 from tocsin.core.errors import Refused
 from tocsin.embedded import embedded_nats, embedded_postgres, embedded_servers
 
@@ -100,3 +101,44 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(data_dir, 1, 1)
     with pytest.raises(Refused, match="belongs to the user 1"), embedded_nats(data_dir):
         pass
+
+
+@pytest.mark.parametrize("user", ["clock", "cdc", "worker", "local"])
+async def test_each_service_has_a_user_that_may_do_only_its_own_work(tmp_path: Path, user: str) -> None:
+    forbidden: list[str] = []
+
+    async def note(error: Exception) -> None:
+        forbidden.append(str(error).lower())
+
+    subjects = {
+        "$KV.tocsin-lease.clock": ("clock",),
+        "$KV.tocsin-lease.cdc": ("cdc",),
+        "tocsin.v1.event.x": ("cdc",),
+        "$JS.API.STREAM.DELETE.tocsin": (),
+        "$JS.API.STREAM.UPDATE.KV_tocsin-lease": (),
+        "$JS.API.STREAM.PURGE.tocsin-data": (),
+        "tocsin.v1.calculated.0.a.b": (),
+        "tocsin.v1.datapoint.a.b": ("worker", "local"),
+        "reports.any": ("worker", "local"),
+    }
+    with embedded_nats(tmp_path) as running:
+        client = await nats.connect(running.url_of(user), error_cb=note, inbox_prefix=f"_INBOX_{user}")
+        for subject in subjects:
+            await client.publish(subject, b"")
+        await client.publish("$JS.API.STREAM.DELETE.last", b"")
+
+        async def are_all_answered() -> bool:
+            return any("stream.delete.last" in text for text in forbidden)
+
+        await eventually(are_all_answered, "the server has rejected what it rejects")
+        await client.close()
+    denied = {subject for subject in subjects if any(f'"{subject.lower()}"' in text for text in forbidden)}
+    assert denied == {subject for subject, users in subjects.items() if user not in users}
+
+
+def test_the_passwords_of_users_follow_from_a_secret_that_they_do_not_reveal(tmp_path: Path) -> None:
+    with embedded_nats(tmp_path) as running:
+        secret = (tmp_path / "nats.password").read_text().strip()
+        passwords = {running.url_of(user).split("@")[0].rpartition(":")[2] for user in ("clock", "cdc")}
+        assert len(passwords | {secret}) == 3
+        assert (tmp_path / "nats.conf").stat().st_mode & 0o077 == 0

@@ -318,6 +318,28 @@ BREAKS = (
     ),
     Break(
         "I8",
+        "a delivery that failed is not tried again",
+        "rules/runbook/notification_queue.py",
+        "retry_at=now + delay,",
+        "retry_at=now + timedelta(days=9),",
+        (
+            "rules/actions/test_delivered_alarms.py"
+            "::test_every_open_alarm_is_delivered_in_order_and_the_last_message_is_its_state",
+        ),
+    ),
+    Break(
+        "I8",
+        "a resolved alarm counts as open",
+        "rules/actions/steps/notify_message.py",
+        'alarm["state"] != "resolved",',
+        "True,",
+        (
+            "rules/actions/test_delivered_alarms.py"
+            "::test_every_open_alarm_is_delivered_in_order_and_the_last_message_is_its_state",
+        ),
+    ),
+    Break(
+        "I8",
         "a suppression that ends wakes nothing",
         "rules/dispatch/sql/wake_notifications.sql",
         "e.value ->> 'state' = 'waiting'\n",

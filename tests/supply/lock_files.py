@@ -57,6 +57,7 @@ LOCK_FILES = (
     LockFile("dev.txt", extras=("dev",), build=True),
     LockFile("runtime.txt"),
     LockFile("apprise.txt", extras=("apprise",)),
+    LockFile("nkeys.txt", extras=("nkeys",)),
     LockFile("parquet.txt", extras=("parquet",)),
     LockFile("import.txt", extras=("import",)),
     LockFile("embedded.txt", extras=("embedded",)),

@@ -76,7 +76,7 @@ def test_all_lock_files_have_the_same_versions() -> None:
 
 def test_the_build_tools_can_be_removed_again() -> None:
     names = {lock_file.name: {pin.name for pin in read_pins(lock_file)} for lock_file in LOCK_FILES}
-    for name in ("runtime.txt", "apprise.txt", "parquet.txt", "import.txt", "embedded.txt"):
+    for name in ("runtime.txt", "apprise.txt", "nkeys.txt", "parquet.txt", "import.txt", "embedded.txt"):
         assert names[name] & names["build.txt"] == set()
 
 

@@ -7,13 +7,28 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import emit, env, health, metrics, migrate, prune, roles, run, send, series, timers, tokens
+from tocsin.cli import (
+    emit,
+    env,
+    health,
+    metrics,
+    migrate,
+    prune,
+    roles,
+    run,
+    send,
+    series,
+    streams,
+    timers,
+    tokens,
+)
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.doctor import doctor
+from tocsin.cli.heartbeats import check_in, heartbeats, run_job
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
 from tocsin.cli.rules import apply, backtest, channels, check, export, imports, plan, rules, schema, test
 from tocsin.cli.schedules import add, change, next, parse_time, schedules, upcoming
@@ -69,6 +84,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "notifications": notifications.notifications,
         "series": series.series,
         "health": health.health,
+        "heartbeats": heartbeats.heartbeats,
         "schedules": schedules.schedules,
         "upcoming": upcoming.upcoming,
         "timers": _group(timers.timers, {"retry": timers.retry}),
@@ -93,6 +109,8 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         ),
         "send": send.send,
         "emit": emit.emit,
+        "checkin": check_in.check_in,
+        "run-job": run_job.run_job,
         "schedule": _group(
             "Add, show, pause, resume, run or cancel one schedule.",
             {
@@ -118,6 +136,10 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
                 "revoke": roles.revoke,
                 "grants": roles.grants,
             },
+        ),
+        "streams": _group(
+            "Create the streams in NATS, and write the permissions of its users.",
+            {"create": streams.create, "config": streams.config},
         ),
         "token": _group(
             "Add, list and revoke tokens of the HTTP API, and make login links.",

@@ -27,6 +27,7 @@ def env(as_json: Json = False) -> None:
     variables = {
         "TOCSIN_POSTGRES": settings.postgres,
         "TOCSIN_NATS": settings.nats,
+        "TOCSIN_NATS_INBOX": settings.nats_inbox,
         "TOCSIN_NAMESPACE": settings.namespace,
     }
     missing = [name for name, value in variables.items() if not value]

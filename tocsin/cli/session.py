@@ -35,6 +35,13 @@ def command_settings() -> Settings:
     return settings
 
 
+def admin_settings() -> Settings:
+    """The settings of a command that creates or deletes streams: a running `up` has a user for these."""
+    from tocsin.core.addresses import as_admin
+
+    return as_admin(command_settings())
+
+
 @asynccontextmanager
 async def database(settings: Settings | None = None) -> AsyncIterator[Connection]:
     """A session on a migrated database."""

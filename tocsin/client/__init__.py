@@ -30,7 +30,7 @@ from tocsin.client.consume import consume, consume_batches, prepare
 from tocsin.client.delivery import Delivery, Undeliverable
 from tocsin.client.inbox import Inbox, inbox_sql, make_inbox
 from tocsin.client.kv_mark import KvMark
-from tocsin.client.producer import Producer, emit, send
+from tocsin.client.producer import Producer, check_in, emit, send
 from tocsin.client.replay import replay
 from tocsin.client.reports import report_completed, report_failed
 from tocsin.client.schedules import (
@@ -71,6 +71,7 @@ __all__ = [
     "arm",
     "cancel",
     "cancel_all",
+    "check_in",
     "consume",
     "consume_batches",
     "emit",

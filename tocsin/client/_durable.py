@@ -32,6 +32,7 @@ from tocsin.client._streams import API_TIMEOUT_S, RecordBus
 from tocsin.client.delivery import Delivery
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Unreachable
+from tocsin.core.nats_client import api_of
 
 _log = logging.getLogger("tocsin.client")
 _STREAM_TIMEOUT_S = 10.0
@@ -59,7 +60,7 @@ async def wait_for_stream(bus: RecordBus, *, is_first: bool) -> StreamInfo:
             if is_first and time.monotonic() > give_up_s:
                 raise Unreachable(
                     f"the stream {bus.stream!r} does not exist",
-                    remedy=f"start `tocsin run cdc`, which creates it, and check that "
+                    remedy=f"run `tocsin streams create` or `tocsin run cdc`, which create it, and check that "
                     f"{bus.namespace!r} is the namespace of your tocsin",
                 ) from None
         await asyncio.sleep(_POLL_S)
@@ -120,7 +121,7 @@ class DurableConsumer:
 
     async def unpin(self) -> None:
         """Let another process get the records at once, and not only when the pin expires."""
-        request = f"$JS.API.CONSUMER.UNPIN.{self._stream}.{self._name}"
+        request = f"{api_of(self._bus.client)}.CONSUMER.UNPIN.{self._stream}.{self._name}"
         client = self._bus.client
         await client.publish(request, json.dumps({"group": GROUP}).encode(), reply=client.new_inbox())
 
@@ -143,7 +144,7 @@ class DurableConsumer:
         return SelectedRecords(self._js, self._stream, self._subjects, self.order)
 
     async def _info(self) -> ConsumerInfo | None:
-        request = f"$JS.API.CONSUMER.INFO.{self._stream}.{self._name}"
+        request = f"{api_of(self._bus.client)}.CONSUMER.INFO.{self._stream}.{self._name}"
         answer = json.loads((await self._bus.client.request(request, timeout=API_TIMEOUT_S)).data)
         if "error" in answer:
             with suppress(NotFoundError):

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from nats.errors import Error as NatsError
 from nats.errors import TimeoutError as NatsTimeout
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
 from tocsin.core.cancellation import cancellable
+from tocsin.core.temporary_consumer import create_temporary_consumer, delete_temporary_consumer
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -41,10 +41,11 @@ async def follow(
     bus: Client, stream: str, after: int, subjects: Sequence[str] = (">",)
 ) -> AsyncGenerator[Msg, None]:
     """Yield the messages after the sequence `after`, without end."""
-    js = bus.jetstream(timeout=_WAIT_S)
     while True:
         try:
-            subscription = await cancellable(_subscribe(js, stream, after, subjects))
+            name = await cancellable(_create(bus, stream, after, subjects))
+            js = bus.jetstream(timeout=_WAIT_S)
+            subscription = await cancellable(js.pull_subscribe_bind(consumer=name, stream=stream))
         except (NatsError, OSError, TimeoutError):
             await asyncio.sleep(_RETRY_S)
             continue
@@ -57,6 +58,7 @@ async def follow(
         finally:
             with suppress(NatsError, OSError, TimeoutError):
                 await subscription.unsubscribe()
+            await delete_temporary_consumer(bus, stream, name)
 
 
 async def last_sequence_of(bus: Client, stream: str) -> int:
@@ -67,22 +69,21 @@ async def last_sequence_of(bus: Client, stream: str) -> int:
         return 0
 
 
-async def _subscribe(
-    js: JetStreamContext, stream: str, after: int, subjects: Sequence[str]
-) -> JetStreamContext.PullSubscription:
-    return await js.pull_subscribe(
-        subjects[0],
-        stream=stream,
-        config=ConsumerConfig(
-            filter_subjects=list(subjects) if len(subjects) > 1 else None,
-            ack_policy=AckPolicy.NONE,
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=after + 1,
-            inactive_threshold=_IDLE_S,
-            mem_storage=True,
-            num_replicas=1,
-        ),
-    )
+async def _create(bus: Client, stream: str, after: int, subjects: Sequence[str]) -> str:
+    """Create a consumer and return its name."""
+    config = {
+        "filter_subjects": list(subjects),
+        "ack_policy": "none",
+        "deliver_policy": "by_start_sequence",
+        "opt_start_seq": after + 1,
+        "inactive_threshold": int(_IDLE_S * 10**9),
+        "mem_storage": True,
+        "num_replicas": 1,
+    }
+    created = await create_temporary_consumer(bus, stream, config, _WAIT_S)
+    if "error" in created:
+        APIError.from_error(created["error"])
+    return str(created["name"])
 
 
 async def _messages(subscription: JetStreamContext.PullSubscription) -> AsyncIterator[Msg]:

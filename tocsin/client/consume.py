@@ -23,6 +23,7 @@ from typing import Any, TypeVar, overload
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
+from nats.js.api import StreamConfig
 
 from tocsin.client._batch_loop import BatchLoop
 from tocsin.client._consumer_loop import ConsumerLoop
@@ -171,10 +172,15 @@ async def prepare(*, nats: str | Client | None = None, namespace: str | None = N
     async with open_record_bus(nats, namespace, "prepare") as bus:
         try:
             replicas = int((await wait_for_stream(bus, is_first=True)).config.num_replicas or 1)
-            await create_missing(bus.client, dead_stream(bus.namespace, replicas))
-            await create_missing(bus.client, mark_bucket(bus.namespace, replicas))
+            for stream in consumer_streams(bus.namespace, replicas):
+                await create_missing(bus.client, stream)
         except (NatsError, TimeoutError) as error:
             raise bus.no_answer("creating the streams of consumers", error) from error
+
+
+def consumer_streams(namespace: str, replicas: int) -> tuple[StreamConfig, ...]:
+    """The streams that consumers need besides the record stream: dead letters and marks."""
+    return dead_stream(namespace, replicas), mark_bucket(namespace, replicas)
 
 
 def _check(select: object, handle: object, consumer: object, keep: Any, delivery: object) -> None:

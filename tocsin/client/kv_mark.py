@@ -55,7 +55,7 @@ def mark_bucket(namespace: str, replicas: int) -> StreamConfig:
         [f"$KV.{bucket}.>"],
         replicas,
         max_msgs_per_subject=1,
-        allow_rollup_hdrs=True,
+        # Without rollups: the rollup of one consumer would remove the marks of all others.
         deny_delete=True,
     )
 

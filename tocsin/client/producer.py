@@ -33,6 +33,7 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 
+from schemas.wire.check_in import CheckIn, Status, check_in_datapoints, check_owner
 from schemas.wire.datapoint import MAX_BYTES, Value, check_datapoint
 from schemas.wire.ingest_event import read_ingest_event
 from schemas.wire.subjects import datapoint_subject
@@ -55,12 +56,19 @@ class Producer:
     Without TOCSIN_NATS it uses the `tocsin up` that runs in TOCSIN_DATA, or in the directory."""
 
     def __init__(
-        self, settings: Settings | None = None, *, max_waiting: int = 10_000, timeout_s: float = 30.0
+        self,
+        settings: Settings | None = None,
+        *,
+        max_waiting: int = 10_000,
+        timeout_s: float = 30.0,
+        bus: Client | None = None,
     ) -> None:
+        """`bus` is a connection to use; it stays open. Without one the producer opens its own."""
         self._settings = settings or with_addresses(read_settings())
         self._max_waiting = max_waiting
         self._timeout_s = timeout_s
-        self._bus: Client | None = None
+        self._bus: Client | None = bus
+        self._is_own_bus = bus is None
         self._waiting: defaultdict[str, deque[bytes]] = defaultdict(deque)
         self._count = 0
         self._in_flight: dict[str, tuple[list[bytes], str]] = {}
@@ -69,7 +77,8 @@ class Producer:
         self._error: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        self._bus = await connect_bus(self._settings, "producer")
+        if self._is_own_bus:
+            self._bus = await connect_bus(self._settings, "producer")
         return self
 
     async def __aexit__(
@@ -83,8 +92,9 @@ class Producer:
                 sender.cancel()
             await asyncio.gather(*self._senders.values(), return_exceptions=True)
             assert self._bus is not None
-            with suppress(NatsError, OSError):  # the server may be gone
-                await self._bus.close()
+            if self._is_own_bus:
+                with suppress(NatsError, OSError):  # the server may be gone
+                    await self._bus.close()
 
     async def send(
         self,
@@ -143,6 +153,33 @@ class Producer:
         subject = f"{self._settings.subjects}.ingest.event"
         await self._publish(subject, body, str(uuid.uuid4()), self._settings.ingest_stream)
         return event.event_id
+
+    async def check_in(
+        self,
+        name: str,
+        status: Status = "success",
+        *,
+        owner: str | None = None,
+        run: str = "",
+        exit_code: int | None = None,
+        duration_s: float | None = None,
+        log: str = "",
+        key: str | None = None,
+    ) -> None:
+        """Check in to a heartbeat, and wait until JetStream has stored it.
+
+        `owner` is by default the name of the heartbeat. `run` pairs the start and the end of a run. With an
+        `exit_code` other than 0 the status is `fail`. Of `log` the last 4,096 characters are kept. The same
+        `key` within two minutes is the same check-in.
+        """
+        if exit_code is not None and status != "start":
+            status = "fail" if exit_code else status
+        datapoints = check_in_datapoints(name, CheckIn(status, run, exit_code, duration_s), log)
+        owner = name if owner is None else owner
+        check_owner(owner)
+        body = _json({"batch": datapoints}, "check-in")
+        subject = datapoint_subject(self._settings.subjects, owner, "")
+        await self._publish(subject, body, key or str(uuid.uuid4()), self._settings.data_stream)
 
     def _start(self, owner: str) -> None:
         if owner not in self._senders:
@@ -270,3 +307,11 @@ async def emit(
     """
     async with Producer(settings) as producer:
         return await producer.emit(type, owner=owner, payload=payload, key=key, **more)
+
+
+async def check_in(
+    name: str, status: Status = "success", *, settings: Settings | None = None, **more: Any
+) -> None:
+    """Check in to a heartbeat and wait for the acknowledgement. `more`: see `Producer.check_in`."""
+    async with Producer(settings) as producer:
+        await producer.check_in(name, status, **more)

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 
 _MAX_LENGTH = 10_000
 _LOCAL_NATS = re.compile(r"nats://([a-z0-9]+:[a-z0-9]+@)?127\.0\.0\.1:[0-9]{1,5}")
+_INBOX = re.compile("[A-Za-z0-9_]{1,64}")
 DEFAULT_DATA = Path(".tocsin")
 DATA_VARIABLE = "TOCSIN_DATA"
 _FILE = "addresses.json"
 _KEYS = ("postgres", "nats")
+_ADMIN = "nats_admin"
 
 
 def read_addresses() -> dict[str, str]:
@@ -45,6 +47,7 @@ def read_addresses() -> dict[str, str]:
         directory = data_dir.resolve(strict=True)
         addresses = json.loads(_read_own(directory))
         found = {key: str(addresses[key]) for key in _KEYS}
+        found |= {key: str(addresses[key]) for key in ("nats_inbox", _ADMIN) if key in addresses}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return found if _is_local(found, directory) else {}
@@ -73,7 +76,12 @@ def _is_local(addresses: dict[str, str], directory: Path) -> bool:
         or set(options) - {"host", "port"}
     ):
         return False
-    return _LOCAL_NATS.fullmatch(addresses["nats"]) is not None and _is_own_socket(options, directory)
+    urls = [addresses[key] for key in ("nats", _ADMIN) if key in addresses]
+    if not all(_LOCAL_NATS.fullmatch(url) for url in urls):
+        return False
+    return _INBOX.fullmatch(addresses.get("nats_inbox", "_INBOX")) is not None and _is_own_socket(
+        options, directory
+    )
 
 
 def _is_own_socket(options: dict[str, str], directory: Path) -> bool:
@@ -90,14 +98,26 @@ def _is_own_socket(options: dict[str, str], directory: Path) -> bool:
 
 def with_addresses(settings: Settings) -> Settings:
     """The settings; addresses that they do not have come from a running `up`."""
-    missing = {key: value for key, value in read_addresses().items() if not getattr(settings, key)}
+    addresses = read_addresses()
+    missing = {key: addresses[key] for key in _KEYS if key in addresses and not getattr(settings, key)}
+    if "nats" in missing and "nats_inbox" in addresses:
+        missing["nats_inbox"] = addresses["nats_inbox"]
     return settings.model_copy(update=missing)
 
 
+def as_admin(settings: Settings) -> Settings:
+    """With the user of a running `up` that may change streams, if the settings are those of that `up`."""
+    addresses = read_addresses()
+    if _ADMIN not in addresses or settings.nats != addresses["nats"]:
+        return settings
+    return settings.model_copy(update={"nats": addresses[_ADMIN], "nats_inbox": "_INBOX"})
+
+
 @contextmanager
-def publish_addresses(data_dir: Path, postgres: str, nats: str) -> Iterator[None]:
+def publish_addresses(data_dir: Path, postgres: str, nats: str, **others: str) -> Iterator[None]:
+    """`others` are `nats_inbox` and `nats_admin`."""
     file = data_dir / _FILE
-    write_private(file, (json.dumps({"postgres": postgres, "nats": nats}) + "\n").encode())
+    write_private(file, (json.dumps({"postgres": postgres, "nats": nats, **others}) + "\n").encode())
     try:
         yield
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -10,6 +12,10 @@ from pydantic_settings import BaseSettings
 from tocsin.core.errors import InvalidInput
 from tocsin.core.listen_address import ListenAddress
 
+_GROUP = re.compile(
+    r"(?P<group>[^=,]{1,128})=(?P<grant>(viewer|responder|author|approver|operator|admin):([^*,]{1,128}\*?|\*))"
+)
+
 
 def check_listen_address(text: str) -> str:
     try:
@@ -17,6 +23,32 @@ def check_listen_address(text: str) -> str:
             ListenAddress.parse(text)
     except InvalidInput as error:
         raise ValueError(str(error)) from None
+    return text
+
+
+def networks_of(text: str) -> list[IPv4Network | IPv6Network]:
+    """The networks and addresses in a list. `ValueError` names the first that is none."""
+    return [ip_network(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def groups_of(text: str) -> list[tuple[str, str]]:
+    """Each group with a grant. `ValueError` names the first part that is none."""
+    pairs = []
+    for part in (part.strip() for part in text.split(",") if part.strip()):
+        match = _GROUP.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{part!r} is not GROUP=ROLE:OWNERS, such as ops=responder:*")
+        pairs.append((match["group"].strip(), match["grant"]))
+    return pairs
+
+
+def _check_networks(text: str) -> str:
+    networks_of(text)
+    return text
+
+
+def _check_groups(text: str) -> str:
+    groups_of(text)
     return text
 
 
@@ -50,4 +82,14 @@ class ApiSettings(BaseSettings):
     api_request_s: Annotated[float, Field(ge=1.0, le=600.0)] = Field(
         default=30.0,
         description="Seconds after which a request that is not answered is cancelled",
+    )
+    api_trusted_proxies: Annotated[str, AfterValidator(_check_networks)] = Field(
+        default="",
+        description="Addresses and networks of proxies, separated by commas, whose `X-Forwarded-User` and "
+        "`X-Forwarded-Groups` name a person. Empty: none.",
+    )
+    api_groups: Annotated[str, AfterValidator(_check_groups)] = Field(
+        default="",
+        description="Grants of the groups of people, separated by commas: `group=role:owners`, such as "
+        "`ops=responder:*`",
     )

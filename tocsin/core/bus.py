@@ -12,19 +12,20 @@ rejects the credentials. `Refused` names a server that is too old.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import UnexpectedEOF
 
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, Unreachable, WrongAddress
+from tocsin.core.nats_client import ClearTextRefused, TocsinNatsClient
+from tocsin.core.nats_transport import clear_text_rule, credentials, tls_context
 from tocsin.core.settings import Settings
 
 _log = structlog.get_logger()
@@ -32,22 +33,6 @@ _log = structlog.get_logger()
 MINIMUM_VERSION = (2, 11)
 _PROBE_S = 2.0
 _CONNECT_S = 5.0
-
-
-class CancellableClient(Client):
-    """nats-py's client whose waits cannot swallow a cancellation.
-
-    JetStream uses `request` as well.
-    """
-
-    async def request(self, *arguments: Any, **options: Any) -> Msg:
-        return await cancellable(super().request(*arguments, **options))
-
-    async def flush(self, *arguments: Any, **options: Any) -> None:
-        await cancellable(super().flush(*arguments, **options))
-
-    async def close(self) -> None:
-        await cancellable(super().close())
 
 
 async def connect_bus(
@@ -63,10 +48,12 @@ async def connect_bus(
             remedy="set TOCSIN_NATS, for example to nats://localhost:4222, "
             "or run `tocsin up`, which starts its own server",
         )
-    urls = [url.strip() for url in settings.nats.split(",") if url.strip()]
+    urls = nats_urls(settings)
+    authentication, tls = credentials(settings, urls), tls_context(settings)
+    client = TocsinNatsClient(settings.nats_api, clear_text_rule(settings, urls))
+    client.authenticate_with_key(authentication.pop("public_nkey", None))
     await _probe(urls)
-    first = _FirstConnection(urls, on_error or _log_error)
-    client = CancellableClient()
+    first = _FirstConnection(urls, on_error or _log_error, client)
 
     async def disconnect(_: None) -> None:
         await client.close()
@@ -83,7 +70,8 @@ async def connect_bus(
         pending_size=16 * 1024 * 1024,
         inbox_prefix=settings.nats_inbox,
         error_cb=first.note_error,
-        **_credentials(urls),
+        tls=tls,
+        **authentication,
     )
     try:
         async with asyncio.timeout(_CONNECT_S):
@@ -110,19 +98,23 @@ class _FirstConnection:
     rejection can also appear as a connection reset.
     """
 
-    def __init__(self, urls: list[str], on_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, urls: list[str], on_error: Callable[[Exception], None], client: TocsinNatsClient
+    ) -> None:
         self._urls = urls
         self._on_error = on_error
+        self._client = client
         self._ends_s = asyncio.get_running_loop().time() + _CONNECT_S
         self._latest: Exception | None = None
         self.is_over = False
 
     async def note_error(self, error: Exception) -> None:
         self._on_error(error)
+        self._client.note_denial(error)
         if self.is_over:
             return
         self._latest = error
-        if _is_rejection(error) or asyncio.get_running_loop().time() > self._ends_s:
+        if _is_final(error) or asyncio.get_running_loop().time() > self._ends_s:
             raise error
 
     def unreachable(self, error: Exception) -> Unreachable:
@@ -130,9 +122,25 @@ class _FirstConnection:
         if _is_rejection(error):
             return WrongAddress(
                 f"nats at {_shown(self._urls)} rejects the user or the password ({error})",
-                remedy="check both in TOCSIN_NATS",
+                remedy="check both in TOCSIN_NATS, or the key that TOCSIN_NATS_CREDS or TOCSIN_NATS_NKEY names",
+            )
+        if isinstance(error, ClearTextRefused):
+            return WrongAddress(
+                f"nats at {_shown(self._urls)}: {error}, and nothing is sent in clear text beyond this machine",
+                remedy="turn on tls in the server (deploy/nats), or set TOCSIN_ALLOW_CLEAR_TEXT=1 if every "
+                "network between the two is trusted",
+            )
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return WrongAddress(
+                f"the certificate of nats at {_shown(self._urls)} is not trusted ({error.verify_message})",
+                remedy="name the authority that signed it in TOCSIN_NATS_CA, and the host of the certificate in "
+                "TOCSIN_NATS",
             )
         return _unreachable(self._urls, self._latest or error)
+
+
+def nats_urls(settings: Settings) -> list[str]:
+    return [url.strip() for url in settings.nats.split(",") if url.strip()]
 
 
 @asynccontextmanager
@@ -159,19 +167,6 @@ async def refuse_old_nats(client: Client, minimum: tuple[int, int]) -> None:
         raise Refused(f"nats {shown} is too old", remedy=f"tocsin needs {minimum[0]}.{minimum[1]} or newer")
 
 
-def _credentials(urls: list[str]) -> dict[str, Any]:
-    """User and password of the first URL that has them, decoded.
-
-    nats-py would send them as they are written, and would send none to a server that another server
-    announced.
-    """
-    for url in urls:
-        parts = urlsplit(url)
-        if parts.username is not None and parts.password is not None:
-            return {"user": unquote(parts.username), "password": unquote(parts.password)}
-    return {}
-
-
 def is_forbidden(error: Exception) -> bool:
     """Whether an error is a missing permission.
 
@@ -183,6 +178,11 @@ def is_forbidden(error: Exception) -> bool:
 def _is_rejection(error: Exception) -> bool:
     """Whether the server rejects our credentials. Another attempt with them has the same result."""
     return "authorization violation" in str(error).lower()
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether another attempt has the same result."""
+    return _is_rejection(error) or isinstance(error, ClearTextRefused | ssl.SSLCertVerificationError)
 
 
 def _log_error(error: Exception) -> None:

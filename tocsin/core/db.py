@@ -28,6 +28,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import Refused, TocsinError, Unreachable, WrongAddress
+from tocsin.core.postgres_transport import refuse_clear_text
 from tocsin.core.settings import Settings
 from tocsin.core.sql_errors import LOST_RACE
 
@@ -306,6 +307,7 @@ def _conninfo(settings: Settings, name: str = "") -> str:
             remedy="set TOCSIN_POSTGRES, for example to "
             "postgresql://user@localhost:5432/tocsin, or run `tocsin up`, which starts its own server",
         )
+    refuse_clear_text(settings, settings.postgres)
     component = name.partition(" ")[0]
     if settings.postgres_roles and component in _COMPONENTS:
         return make_conninfo(settings.postgres, user=f"tocsin_{component}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Extra = Literal["apprise", "embedded", "import", "parquet"]
+Extra = Literal["apprise", "embedded", "import", "nkeys", "parquet"]
 
 
 def install_remedy(extra: Extra) -> str:

@@ -36,6 +36,7 @@ from nats.errors import Error as NatsError
 
 from tocsin.core.cancellation import cancellable
 from tocsin.core.errors import TocsinError
+from tocsin.core.nats_client import api_of
 
 _EXPIRES_S = 5.0
 _LOST_S = _EXPIRES_S + 2.0
@@ -91,7 +92,7 @@ class Puller:
         share it.
         """
         inbox = bus.new_inbox()
-        puller = cls(bus, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch, arrival)
+        puller = cls(bus, f"{api_of(bus)}.CONSUMER.MSG.NEXT.{stream}.{consumer}", inbox, batch, arrival)
         puller._max_bytes = max_bytes
         puller._group = group
         # No limit of bytes: the request bounds what can arrive, and nats-py drops messages beyond a

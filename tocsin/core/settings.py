@@ -18,44 +18,23 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
-from tocsin.core.allow_list import AllowList
-from tocsin.core.api_settings import ApiSettings, check_listen_address
+from tocsin.core.api_settings import check_listen_address
 from tocsin.core.errors import InvalidInput
+from tocsin.core.nats_settings import NatsSettings
 from tocsin.core.quota_text import check_quotas
-from tocsin.core.secret_bindings import parse_bindings
+from tocsin.core.setting_checks import allow_list_setting, bindings_setting, console_url_setting
 
 _TEXTS = {
+    "nats_api": "letters, digits, '$', '_' and '-', with dots between words",
     "nats_inbox": "letters, digits, '_' and '-', with dots between words",
     "metrics_token": "at most 512 printable ASCII characters without white space",
     "namespace": "1 to 32 letters, digits, '_' and '-'",
 }
 
 SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
-CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_METRICS_TOKEN")
+CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_NATS_PASSWORD", "TOCSIN_METRICS_TOKEN")
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
-
-
-def _allow_list(text: str) -> str:
-    try:
-        AllowList.parse(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def _bindings(text: str) -> str:
-    try:
-        parse_bindings(text)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-def _console_url(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s<>\"|]{1,500}", text):
-        raise ValueError("write an address such as https://tocsin.example.com")
-    return text.rstrip("/")
 
 
 PREFIX = "TOCSIN_"
@@ -63,7 +42,7 @@ PREFIX = "TOCSIN_"
 _OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
 
 
-class Settings(ApiSettings):
+class Settings(NatsSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     postgres: str = Field(
@@ -167,7 +146,7 @@ class Settings(ApiSettings):
         default=30.0,
         description="Seconds until a message of a worker that does not respond is given to another",
     )
-    egress_allow: Annotated[str, AfterValidator(_allow_list)] = Field(
+    egress_allow: Annotated[str, AfterValidator(allow_list_setting)] = Field(
         default="",
         description="Internal hosts, host:port and networks that deliveries may reach, separated by commas",
     )
@@ -180,7 +159,7 @@ class Settings(ApiSettings):
         default="",
         description="Directory with one file per secret, named as in `{secret: NAME}`. Links are not followed.",
     )
-    secrets_bound: Annotated[str, AfterValidator(_bindings)] = Field(
+    secrets_bound: Annotated[str, AfterValidator(bindings_setting)] = Field(
         default="",
         description="Hosts that may receive secrets, separated by commas: `name@host`, or `name@host/channel`",
     )
@@ -256,7 +235,7 @@ class Settings(ApiSettings):
         description="Megabytes of dead letters in NATS. Beyond, new ones keep only the first bytes of their message.",
     )
 
-    console_url: Annotated[str, AfterValidator(_console_url)] = Field(
+    console_url: Annotated[str, AfterValidator(console_url_setting)] = Field(
         default="",
         description="Address of the console. Messages about alarms link to it; without it they have no link.",
     )
@@ -332,7 +311,7 @@ def forget_credentials() -> None:
 def credentials_of(settings: Settings) -> set[str]:
     """Passwords in the addresses of the servers, as they are written and decoded."""
     found = {os.environ.get("PGPASSWORD", ""), *_postgres_passwords(settings.postgres)}
-    found |= {settings.metrics_token, *settings.secret_variables.values()}
+    found |= {settings.metrics_token, settings.nats_password, *settings.secret_variables.values()}
     for url in settings.nats.split(","):
         userinfo = url.rpartition("@")[0].rpartition("//")[2]
         # A user without a password is a token.

@@ -1,9 +1,10 @@
 """An embedded NATS server with JetStream, on its own port at 127.0.0.1.
 
 Guarantee: after `start`, JetStream answers at `url`. A restart by the same launcher keeps the port,
-and the next launcher gets the same port if it is still free. A client needs the password of the data
-directory, which is random and in a file that only its owner can read: any local user can connect to
-a port, but must not read records, forge them or take the lease of the clock.
+and the next launcher gets the same port if it is still free. A client needs the password of a user.
+They follow from one random text in a file that only its owner can read: any local user can connect to
+a port, but must not read records, forge them or take the lease of the clock. Each service has a user
+of its own with the permissions of its role (`url_of`); the user of `url` may do everything.
 
 Why this way: the port is below the range that the system uses for outgoing connections. Inside that
 range a client that redials a dead server can get the very port that it dials, connect to itself and
@@ -33,6 +34,7 @@ from tocsin.core.private_files import open_private, refuse_link, write_private
 from tocsin.embedded import binaries
 from tocsin.embedded.locks import pause
 from tocsin.embedded.server import EmbeddedServer
+from tocsin.nats_access.embedded_users import embedded_users, user_password
 
 _HOST = "127.0.0.1"
 _USER = "tocsin"
@@ -48,8 +50,10 @@ class Nats(EmbeddedServer):
     name = "nats"
     stop_signal = signal.SIGTERM
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, namespace: str = "tocsin") -> None:
+        """The permissions of the users are for the streams of `namespace`."""
         super().__init__(data_dir)
+        self._namespace = namespace
         self._port: int | None = None
         self._store = data_dir / "nats"
         self._port_path = data_dir / "nats.port"
@@ -61,8 +65,12 @@ class Nats(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """With the credentials: for the services, and for those who may read our files."""
+        """With the credentials of a user that may do everything, for those who may read our files."""
         return f"nats://{_USER}:{self._password}@{_HOST}:{self._port}"
+
+    def url_of(self, user: str) -> str:
+        """With the credentials of one of `embedded_users`."""
+        return f"nats://{user}:{user_password(self._password, user)}@{_HOST}:{self._port}"
 
     @property
     def shown_url(self) -> str:
@@ -123,15 +131,14 @@ class Nats(EmbeddedServer):
         write_private(
             self._config_path,
             b'server_name: "%b"\nhost: "%b"\nport: %d\nmax_payload: %d\n'
-            b'authorization {\n  user: "%b"\n  password: "%b"\n}\n'
+            b"%b"
             b'jetstream {\n  store_dir: "%b"\n  sync_interval: 1s\n}\n'
             % (
                 self._server_name.encode(),
                 _HOST.encode(),
                 port,
                 _MAX_PAYLOAD_BYTES,
-                _USER.encode(),
-                self._password.encode(),
+                embedded_users(self._namespace, _USER, self._password).encode(),
                 os.fsencode(self._store).replace(b"\\", b"\\\\").replace(b'"', b'\\"'),
             ),
         )

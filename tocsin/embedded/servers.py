@@ -41,16 +41,21 @@ class Servers:
 
 @contextlib.contextmanager
 def embedded_servers(
-    data_dir: Path, *, durable: bool = True, postgres_version: int = DEFAULT_POSTGRES_VERSION
+    data_dir: Path,
+    *,
+    durable: bool = True,
+    postgres_version: int = DEFAULT_POSTGRES_VERSION,
+    namespace: str = "tocsin",
 ) -> Iterator[Servers]:
     """Both servers on one directory.
 
-    `durable=False` is faster and not safe against a power loss.
+    `durable=False` is faster and not safe against a power loss. The users of NATS have permissions for
+    the streams of `namespace`.
     """
     data_dir = _checked(data_dir)
     with launcher_lock(data_dir):
         postgres = Postgres(data_dir, durable=durable, version=postgres_version)
-        nats = Nats(data_dir)
+        nats = Nats(data_dir, namespace)
         with _running(nats, postgres):
             yield Servers(postgres=postgres, nats=nats)
 

@@ -133,6 +133,9 @@ class DatabaseMetrics:
             "tocsin_notifications_failing_seconds", "how long the oldest of them has failed"
         )
         self.stale = metrics.gauge("tocsin_series_stale", "stale series; at most 100,000")
+        self.heartbeats = metrics.gauge(
+            "tocsin_heartbeats", "heartbeats by the cause of their open alarm; ok without one", "status"
+        )
 
     def set_timers(
         self, timers: Sequence[tuple[str, int, int, float | None]], parked: dict[str, int]
@@ -176,6 +179,10 @@ class DatabaseMetrics:
             self.actions.set(actions.get(state, 0), state)
         self.stale.set(stale)
 
+    def set_heartbeats(self, counts: dict[str, int]) -> None:
+        for status in ("ok", "late", "failed", "overrun"):
+            self.heartbeats.set(counts.get(status, 0), status)
+
     def set_notifications(self, rows: Sequence[tuple[str, int, float]]) -> None:
         counts = {state: count for state, count, _ in rows}
         for state in NOTIFICATION_STATES:
@@ -212,6 +219,7 @@ async def read_database_metrics(connection: Connection) -> Metrics:
     actions = await fetch_all(connection, "tocsin.metrics/count_actions")
     stale = await fetch_value(connection, "tocsin.metrics/count_stale")
     metrics.set_counts(dict(alarms), dict(actions), stale)
+    metrics.set_heartbeats(dict(await fetch_all(connection, "tocsin.metrics/count_heartbeats")))
     metrics.set_notifications(await fetch_all(connection, "tocsin.metrics/count_notifications"))
     await _read_suppressions(connection, metrics)
     return metrics.metrics

@@ -2,7 +2,7 @@
 -- series, or all series of its owner, are gone; for a rule over events, the state is older than the retention of
 -- series. Locks nothing. Index: the keys of rule_state and current_value.
 select s.event_rule, s.owner, s.instance,
-       s.phase = 'ok'
+       s.phase = 'ok' and not starts_with(s.event_rule, 'heartbeat:')
        and case s.lane
            when 'data' then not exists (
                select from tocsin.current_value c where c.owner = s.owner and (s.instance = '' or c.key = s.instance))

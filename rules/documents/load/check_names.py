@@ -28,6 +28,7 @@ from schemas.documents import (
     ActionRuleDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
     ScheduleDocument,
 )
 from schemas.documents.runbook import walk
@@ -39,6 +40,7 @@ _ALARM_PREFIX = "alarm-"
 _SYSTEM_TYPES = {
     *("schedule-fired", "schedule-missed", "schedule-triggered", "rules-applied"),
     *("notification-failed", "silence-added", "silence-ended"),
+    *("heartbeat-start", "heartbeat-success", "heartbeat-fail"),
 }
 
 
@@ -65,6 +67,8 @@ def event_names(models: Sequence[BaseModel], known: Mapping[str, Collection[str]
     for model in models:
         if isinstance(model, DatapointTypeDocument) and model.on_stale == "alarm":
             rules.add(str(RuleRef("stale", model.name)))
+        elif isinstance(model, HeartbeatDocument):
+            rules.add(str(RuleRef("heartbeat", model.name)))
         elif isinstance(model, ScheduleDocument):
             types.add(model.type)
         elif isinstance(model, ActionDocument):

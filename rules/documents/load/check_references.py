@@ -28,7 +28,13 @@ from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.recurrences import ScheduleInvalid, recurrence_of
 from rules.documents.load.source import ReadDocuments, SourceDocument
 from rules.language.cel import ExpressionInvalid, compile_event_condition
-from schemas.documents import ActionDocument, ActionRuleDocument, ChannelDocument, ScheduleDocument
+from schemas.documents import (
+    ActionDocument,
+    ActionRuleDocument,
+    ChannelDocument,
+    HeartbeatDocument,
+    ScheduleDocument,
+)
 from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
 
@@ -62,6 +68,8 @@ def check_all(
         problems += suppression_problems(document, anchor)
         if isinstance(document.model, ScheduleDocument):
             problems += _recurrence_problems(document, document.model, anchor)
+        elif isinstance(document.model, HeartbeatDocument):
+            problems += _expectation_problems(document, document.model)
         elif isinstance(document.model, ActionRuleDocument):
             problems += _condition_problems(document, document.model, schedules)
         elif isinstance(document.model, ChannelDocument):
@@ -112,6 +120,15 @@ def _recurrence_problems(
         yield document.problem(document.body.key_at(("retry",)), message)
     try:
         recurrence_of(schedule, anchor=anchor, hash_id=schedule.name)
+    except ScheduleInvalid as error:
+        yield document.problem(document.body.at((error.key,)), f"{document.title}: {error}")
+
+
+def _expectation_problems(document: SourceDocument, heartbeat: HeartbeatDocument) -> Iterable[RuleProblem]:
+    if heartbeat.every is not None:
+        return
+    try:
+        recurrence_of(heartbeat, anchor=None, hash_id=heartbeat.name)
     except ScheduleInvalid as error:
         yield document.problem(document.body.at((error.key,)), f"{document.title}: {error}")
 

@@ -20,6 +20,7 @@ from schemas.documents import (
     ChannelDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
     SystemDocument,
 )
 from schemas.documents.event_rule import FIRE_KEYS
@@ -48,7 +49,9 @@ def series_problems(read: ReadDocuments, names: Names, applied: Sequence[BaseMod
         model = document.model
         if isinstance(model, EventRuleDocument):
             yield from _rule_problems(document, model, context)
-        if isinstance(model, EventRuleDocument | DatapointTypeDocument | ActionRuleDocument):
+        if isinstance(
+            model, EventRuleDocument | DatapointTypeDocument | ActionRuleDocument | HeartbeatDocument
+        ):
             channels: list[tuple[Path, str]] = [
                 (("notify", index), name) for index, name in enumerate(model.notify)
             ]

@@ -26,6 +26,7 @@ from schemas.documents import (
     CalendarDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
     ScheduleDocument,
     SystemDocument,
 )
@@ -79,6 +80,8 @@ def _alarm_rule(model: BaseModel) -> str | None:
         return model.name
     if isinstance(model, DatapointTypeDocument) and model.on_stale == "alarm" and not model.notify:
         return str(RuleRef("stale", model.name))
+    if isinstance(model, HeartbeatDocument) and model.enabled and not model.notify:
+        return str(RuleRef("heartbeat", model.name))
     return None
 
 

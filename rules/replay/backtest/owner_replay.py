@@ -66,6 +66,7 @@ class OwnerReplay:
             self._alarms,
             owner_header.last_datapoints,
             header.gaps.get(partition, ()),
+            header.start,
         )
         self._window = ReplayWindow(header.start, min(self._until.values()))
         self._events = (

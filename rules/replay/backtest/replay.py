@@ -19,7 +19,6 @@ from rules.alarms.rule_change import change_state
 from rules.alarms.staleness import NO_GAPS
 from rules.engine import Arrival, EventSeen, OpenAlarm, Rule, RuleState, Suppressed, WentStale
 from rules.engine.messages import described_alarm
-from rules.engine.shorthands import STALE_THRESHOLD
 from rules.engine.state import FiringSeries
 from rules.health.observations import MemberAlarm, Observation, member_alarm, member_alarm_at
 from rules.lanes.arrival_gap import ArrivalGap
@@ -128,6 +127,7 @@ class SeriesReplay(LaneReplay):
         alarms: AlarmStore,
         last_datapoints: Sequence[LastDatapoint] = (),
         gaps: Sequence[ArrivalGap] = NO_GAPS,
+        start: datetime = _BEGINNING,
     ) -> None:
         super().__init__(owner)
         self.staleness: list[CalculatedChange] = []
@@ -143,6 +143,7 @@ class SeriesReplay(LaneReplay):
         ]
         for arrival in self._with_series_keys(last_arrivals):
             self.memory.series.arrive(arrival)
+        self.memory.restore_heartbeats(last_arrivals, timeline.begins, start)
         self._begin_membership({}, min((last.arrived_at for last in last_datapoints), default=_BEGINNING))
 
     def restore(self, alarm: InitialAlarm, rule: Rule) -> None:
@@ -200,6 +201,7 @@ class SeriesReplay(LaneReplay):
         memory.series.change_types(change.after.types, decided_until)
         memory.rules = change.after
         self._rules_seq = change.rules_seq
+        memory.begin_heartbeats(change.watermark or change.at)
         for went_stale in memory.series.stale_inputs(decided_until, change.at) if change.reevaluated else ():
             for rule in memory.rules.for_key(went_stale.key):
                 if rule.name in change.reevaluated:
@@ -314,7 +316,7 @@ def _open_state(initial: InitialAlarm) -> RuleState:
     firing = FiringSeries(
         since=alarm.since,
         due_at=alarm.since,
-        cause="no_data" if payload.get("threshold") == STALE_THRESHOLD else "fired",
+        cause=alarm.cause,
         value=payload.get("value"),
         labels=payload.get("labels", {}),
         event_id=payload.get("event_id", ""),

@@ -39,6 +39,7 @@ from rules.replay.backtest.recording.model import (
 from rules.suppression import Inhibit
 from rules.suppression.reader import compile_inhibits
 from schemas.documents import InhibitDocument, MaintenanceDocument
+from schemas.values.rule_ref import RuleRef
 from tocsin.core.instant import MICROSECOND, microseconds_of
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -67,6 +68,8 @@ class Timeline(NamedTuple):
     changes: Sequence[RuleChange]
     rules_seq: int = 0
     """The seq of the apply of the first rules."""
+    begins: Mapping[str, datetime] = {}
+    """When each heartbeat of the first rules began, if the recording has its apply."""
 
 
 class HealthPeriod(NamedTuple):
@@ -160,11 +163,16 @@ class History:
                     rules_seq=row.rules_seq,
                 )
             )
-        return Timeline(self._rules.at(rules_seq + 1), changes, rules_seq)
+        begins = {
+            str(RuleRef("heartbeat", version.name)): times[version.from_seq]
+            for version in self._header.versions
+            if version.kind == "heartbeat" and version.from_seq <= rules_seq and version.from_seq in times
+        }
+        return Timeline(self._rules.at(rules_seq + 1), changes, rules_seq, begins)
 
     def of_health(self) -> Sequence[HealthPeriod]:
         """The periods of health, with the beginnings that `rules/apply/systems.py` decides."""
-        kinds = {"event_rule", "datapoint_type", "system"}
+        kinds = {"event_rule", "datapoint_type", "system", "heartbeat"}
         versions = [version for version in self._header.versions if version.kind in kinds]
         changed_at = {seq for version in versions for seq in (version.from_seq, version.until_seq)}
         periods = [HealthPeriod(0, self._header.start, self._rules.at(0))]

@@ -62,13 +62,21 @@ class SimulatedAlarms:
         self._lineage: Lineage = ()
         """The lineage of the input that is being evaluated. Its transitions inherit it."""
 
-    def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
-        memory = self._over_series.get(arrival.owner)
+    def begin_heartbeats(self, at: datetime) -> None:
+        for owner in sorted({owner for rule in self._rules.heartbeats for owner in rule.owners}):
+            self._memory(owner).begin_heartbeats(at)
+
+    def _memory(self, owner: str) -> SeriesMemory:
+        memory = self._over_series.get(owner)
         if memory is None:
-            memory = SeriesMemory(arrival.owner, self._rules, self.store, self, self._gaps)
+            memory = SeriesMemory(owner, self._rules, self.store, self, self._gaps)
             # An apply may make any owner a member of a system.
             memory.is_observed |= self._is_changed_later
-            self._over_series[arrival.owner] = memory
+            self._over_series[owner] = memory
+        return memory
+
+    def arrive(self, arrival: Arrival, lineage: Lineage = ()) -> None:
+        memory = self._memory(arrival.owner)
         with self._inheriting(lineage):
             memory.arrive([arrival])
         stale_after = self._rules.types.stale_after(arrival.key)
@@ -89,12 +97,14 @@ class SimulatedAlarms:
             memory.change_rules(changes, at)
             memory.series.change_types(after.types, at)
             memory.rules = after
+            memory.begin_heartbeats(at)
             for went_stale in memory.series.stale_inputs(at, at):
                 for rule in after.for_key(went_stale.key):
                     if rule.name in reevaluated:
                         memory.step(rule, went_stale)
             for deadline in memory.series.deadlines():
                 self._await_deadline(memory, max(deadline, at))
+        self.begin_heartbeats(at)
         self._health.change(after, at)
         return changes
 

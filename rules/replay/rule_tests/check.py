@@ -27,6 +27,7 @@ from schemas.documents import (
     ChannelDocument,
     DatapointTypeDocument,
     EventRuleDocument,
+    HeartbeatDocument,
     SystemDocument,
 )
 from schemas.documents.rule_test import Given
@@ -53,6 +54,7 @@ class _Checker:
         self._steps: dict[str, set[str]] = {}
         self._rules, self._actions = set[str](), set[str]()
         self._systems, self._calc_rules = set[str](), set[str]()
+        self._heartbeats = set[str]()
         for rules in rule_sets:
             self._add_names(rules)
 
@@ -62,6 +64,8 @@ class _Checker:
             self._steps.setdefault(action.name, set()).update(texts)
         stale = (type for type in rules.of(DatapointTypeDocument).values() if type.on_stale == "alarm")
         self._rules |= {*rules.of(EventRuleDocument), *(str(RuleRef("stale", type.name)) for type in stale)}
+        self._heartbeats |= set(rules.of(HeartbeatDocument))
+        self._rules |= {str(RuleRef("heartbeat", name)) for name in self._heartbeats}
         self._actions |= {
             *rules.of(ActionDocument),
             *(f"notify-{channel}" for channel in rules.of(ChannelDocument)),
@@ -98,6 +102,7 @@ class _Checker:
                 (_ACTION_KEYS, "action", self._actions),
                 (("health",), "system", self._systems),
                 (("calculated",), "calc_rule", self._calc_rules),
+                (("check_in",), "heartbeat", self._heartbeats),
             ):
                 for key in keys:
                     yield from self._unknown((*path, key), kind, getattr(entry, key, None), known)

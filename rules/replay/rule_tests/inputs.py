@@ -13,6 +13,7 @@ from rules.replay.rule_tests.instants import instant
 from rules.replay.rule_tests.world import World
 from schemas.documents.rule_test import Given, RuleTestDocument, expand
 from schemas.values.duration import parse_duration
+from schemas.wire.check_in import CheckIn
 from schemas.wire.ingest_event import ingested_id
 
 
@@ -81,6 +82,16 @@ def _correlation_id(text: str) -> UUID:
         return ingested_id(text)
 
 
+def _check_in(world: World, given: Given, at: datetime) -> None:
+    assert given.check_in is not None
+    status = given.status
+    if given.exit_code is not None:
+        status = "fail" if given.exit_code else "success"
+    check_in = CheckIn(status, given.run_id, given.exit_code)
+    owner = given.owner or given.check_in
+    world.at(at, "check_in", heartbeat=given.check_in, owner=owner, check_in=check_in, log=given.log)
+
+
 def _acknowledge(world: World, given: Given, at: datetime) -> None:
     world.at(at, "acknowledge", rule=given.acknowledge, owner=given.owner, who=given.by)
 
@@ -141,6 +152,7 @@ def _apply(world: World, given: Given, at: datetime) -> None:
 _SCHEDULE: dict[str, Callable[[World, Given, datetime], None]] = {
     "series": _series,
     "event": _event,
+    "check_in": _check_in,
     "acknowledge": _acknowledge,
     "snooze": _snooze,
     "unsnooze": _unsnooze,

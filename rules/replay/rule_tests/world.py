@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from rules.actions.steps.digest_results import DigestMaterial, digest_period
+from rules.alarms.check_ins import check_in_events
 from rules.alarms.rule_change import StateChange
 from rules.alarms.staleness import NO_GAPS
 from rules.calc.rule import CalcPoint
@@ -44,6 +45,7 @@ from rules.replay.simulated_run import Facts
 from rules.suppression.reader import compile_inhibits
 from schemas.documents import ChannelDocument, DatapointTypeDocument, MaintenanceDocument, ScheduleDocument
 from schemas.wire.calculated import HEALTH_KEY
+from schemas.wire.check_in import CheckIn, check_in_datapoints
 from schemas.wire.datapoint import TimestampBounds
 from schemas.wire.event_facts import event_facts
 from schemas.wire.ingest_event import read_ingest_event
@@ -93,6 +95,7 @@ class World:
             *(compiled, self._scheduler, self.append, self.log.append, health, gaps),
             is_changed_later=bool(later),
         )
+        self._alarms.begin_heartbeats(start)
         self._operator = SimulatedOperator(
             self.alarms, self._scheduler, lambda: self.now, self.append, self._alarms.resolve
         )
@@ -174,6 +177,8 @@ class World:
         body = json.dumps({"batch": list(datapoints)}).encode()
         parsed = ParsedBatch(self._types, _BOUNDS)
         parsed.add(LaneMessage(len(self._events), self.now, subject, body))
+        for event in check_in_events(parsed.inputs):
+            self.append(event, lineage)
         for arrival in parsed.inputs:
             assert isinstance(arrival, Arrival)
             self._calc.arrive(arrival)
@@ -181,6 +186,10 @@ class World:
         for _, reason in parsed.rejected:
             key = str(datapoints[0]["key"])
             self.log.append(LogEntry(self.now, "rejected", key, owner, "rejected", {"text": reason}))
+
+    def check_in(self, heartbeat: str, owner: str, check_in: CheckIn, log: str = "") -> None:
+        """A job checks in, as `tocsin checkin` does."""
+        self.receive(owner, check_in_datapoints(heartbeat, check_in, log))
 
     def emit(
         self, type: str, owner: str = "", payload: Mapping[str, Any] | None = None, **fields: Any

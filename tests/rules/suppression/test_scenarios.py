@@ -91,7 +91,7 @@ def test_a_snooze_inside_a_silence_holds_until_both_have_ended() -> None:
 
 
 def test_a_silence_holds_an_escalation_and_its_wait_goes_on() -> None:
-    """S8: the wait of the runbook passes, the page is held until the silence ends."""
+    """The wait of the runbook passes, the page is held until the silence ends."""
     world = simulate(HOT.replace(", notify: [ops]", "") + ESCALATION + OPS)
     silence(world, 5, 60)
     give(world, (0, "p1", 70), (6, "p2", 70), (50, "p2", 60))
@@ -100,7 +100,7 @@ def test_a_silence_holds_an_escalation_and_its_wait_goes_on() -> None:
 
 
 def test_a_snooze_holds_an_escalation() -> None:
-    """S8: `tocsin snooze ID 2h` at 5m used to page at 10m."""
+    """`tocsin snooze ID 2h` at 5m used to page at 10m."""
     world = simulate(HOT.replace(", notify: [ops]", "") + ESCALATION + OPS)
     give(world, (0, "p1", 70))
     world.at(minutes(5), "snooze", rule="hot", lasts=timedelta(hours=2), owner="p1")

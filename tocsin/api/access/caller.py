@@ -12,7 +12,7 @@ from tocsin.policy import Principal
 class Caller:
     principal: Principal
     credential: str
-    """`token` or `session`."""
+    """`token`, `session` or `proxy`."""
     expires_at: datetime | None = None
 
     @property

@@ -3,7 +3,8 @@
 A token is accepted where clients of other systems put theirs: `Authorization: Bearer TOKEN`,
 `Authorization: Token TOKEN` (Influx) and as the password of `Authorization: Basic`. A token in the URL
 is not accepted, because URLs are logged; `path_token.py` is for the routes that differ. Without a token, the
-cookie of a session counts, if the request comes from our own pages (`cross_site.py`).
+person that a trusted proxy names counts (`forwarded.py`), or the cookie of a session, if the request comes
+from our own pages (`cross_site.py`).
 
 On failure: `Unauthenticated`, in the same words for an unknown, an expired and a revoked token.
 """
@@ -17,6 +18,7 @@ from starlette.requests import HTTPConnection
 
 from tocsin.api.access.caller import Caller
 from tocsin.api.access.cross_site import refuse_other_sites
+from tocsin.api.access.forwarded import forwarded_caller
 from tocsin.api.access.secret_text import digest_of, is_secret
 from tocsin.api.access.sessions import find_session, session_of
 from tocsin.api.access.tokens import KIND, find_caller
@@ -31,7 +33,12 @@ async def authenticate(connection: HTTPConnection) -> Caller:
     text = token_of(connection)
     if text is not None:
         return await caller_of_token(context_of(connection), text)
-    session = session_of(connection, context_of(connection).settings)
+    settings = context_of(connection).settings
+    forwarded = forwarded_caller(connection, settings)
+    if forwarded is not None:
+        refuse_other_sites(connection)
+        return forwarded
+    session = session_of(connection, settings)
     if session is None:
         raise Unauthenticated(
             "the request has no credentials",

@@ -101,7 +101,8 @@ async def emit_event(
     access: Annotated[Access, may(Operation.EMIT_EVENT)], body: NewEventRequest
 ) -> EventSent:
     access.require(body.owner)
-    async with Producer(access.context.settings, timeout_s=_EMIT_WITHIN_S) as producer:
+    bus = await access.context.bus()
+    async with Producer(access.context.settings, timeout_s=_EMIT_WITHIN_S, bus=bus) as producer:
         id = await producer.emit(**body.model_dump())
     return EventSent(id=id)
 

@@ -18,7 +18,7 @@ router = APIRouter(tags=["access"])
 
 class MeView(BaseModel):
     name: str = Field(description="The `who` of changes that you make.")
-    credential: str = Field(description="`token` or `session`.")
+    credential: str = Field(description="`token`, `session` or `proxy`.")
     expires_at: datetime | None
     grants: list[str] = Field(description="Roles by owners, each as `role:pattern`.")
     operations: list[str] = Field(description="What your grants allow, for some owner or for the instance.")

@@ -90,7 +90,8 @@ async def send_datapoints(
 ) -> DatapointsSent:
     for owner in {datapoint.owner for datapoint in body.datapoints}:
         access.require(owner)
-    async with Producer(access.context.settings, timeout_s=_SEND_WITHIN_S) as producer:
+    bus = await access.context.bus()
+    async with Producer(access.context.settings, timeout_s=_SEND_WITHIN_S, bus=bus) as producer:
         for datapoint in body.datapoints:
             await producer.send(
                 datapoint.owner, datapoint.key, datapoint.value, ts=datapoint.ts, labels=datapoint.labels

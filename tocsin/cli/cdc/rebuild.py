@@ -52,9 +52,9 @@ def _plan_text(plan: RebuildPlan) -> str:
 async def _plan() -> RebuildPlan:
     from cdc.log_reader import LogReader
     from cdc.rebuild import plan_rebuild
-    from tocsin.cli.session import command_settings, database, message_bus
+    from tocsin.cli.session import admin_settings, database, message_bus
 
-    settings = command_settings()
+    settings = admin_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
         return await plan_rebuild(bus, settings, LogReader(connection))
 
@@ -63,9 +63,9 @@ async def _rebuild(plan: RebuildPlan, who: str) -> int:
     from cdc.log_reader import LogReader
     from cdc.rebuild import rebuild as rebuild_stream
     from tocsin.cli.progress import progress_bar
-    from tocsin.cli.session import command_actor, command_settings, database, message_bus
+    from tocsin.cli.session import admin_settings, command_actor, database, message_bus
 
-    settings = command_settings()
+    settings = admin_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
         actor = await command_actor(connection, who)
         with progress_bar("publishing", plan.first, plan.last) as progress:

@@ -32,6 +32,7 @@ from tocsin.cli.doctor.checks import (
     failed,
 )
 from tocsin.cli.doctor.flapping_check import check_flapping
+from tocsin.cli.doctor.heartbeat_check import check_heartbeats
 from tocsin.cli.doctor.label_check import check_labels
 from tocsin.cli.doctor.role_checks import check_rights
 from tocsin.cli.doctor.silence_check import check_silences
@@ -74,6 +75,7 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings.append(check_notifications(await read_failing(connection)))
     findings.append(await check_silences(connection, now))
     findings += await check_flapping(connection, now)
+    findings.append(await check_heartbeats(connection))
     findings += await check_labels(connection, now)
     findings.append(check_held_timers(await read_held_timers(connection)))
     findings.append(check_arrival_gaps(await count_recent_gaps(connection)))

@@ -28,15 +28,18 @@ from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
 from tocsin.cli.run import make_service, stop_on_signals
+from tocsin.cli.streams import create_streams
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
 from tocsin.cli.up.view import ViewState
+from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_one, open_session, statement
 from tocsin.core.errors import Refused, Unreachable
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.service import Service
-from tocsin.core.settings import Settings
+from tocsin.core.settings import Settings, read_settings
 from tocsin.embedded import Servers
+from tocsin.nats_access.roles import inbox_of
 from tocsin.policy import AccessRole, Grant
 
 _log = structlog.get_logger()
@@ -44,11 +47,24 @@ _DATABASE = "tocsin"
 _POLL_S = 0.25
 _STOP_WITHIN_S = 1.0
 _OVERDUE_NAMED = 5
+_NO_TRANSPORT: dict[str, object] = {
+    **dict.fromkeys(
+        ("nats_user", "nats_password", "nats_creds", "nats_nkey", "nats_ca", "nats_cert", "nats_key"), ""
+    ),
+    "nats_api": "$JS.API",
+}
 
 
 def database_url(server_url: str) -> str:
     """The URL of the database of `up` on its server, for people to copy."""
     return urlunsplit(urlsplit(server_url)._replace(path=f"/{_DATABASE}"))
+
+
+def own_settings(servers: Servers, postgres: str, user: str) -> Settings:
+    """The settings of a user of the servers of `up`. Those of the environment name other servers."""
+    return read_settings(
+        postgres=postgres, nats=servers.nats.url_of(user), nats_inbox=inbox_of(user), **_NO_TRANSPORT
+    )
 
 
 async def serve(
@@ -70,6 +86,7 @@ async def serve(
     async with open_session(settings, "up") as connection:
         await migrate(connection)
         await create_roles(connection)
+        await _create_streams(connection, servers, settings)
         head = await LogReader(connection).head()
         notes = [await _start_text(connection, head)]
         if rules:
@@ -79,10 +96,13 @@ async def serve(
     if stop.is_set():
         return
     settings = settings.model_copy(update={"postgres_roles": True})
-    services = [make_service(settings, role) for role in ("clock", "cdc", "worker")]
+    services = [
+        make_service(settings.model_copy(update=_user(servers, role)), role)
+        for role in ("clock", "cdc", "worker")
+    ]
     with ExitStack() as stack:
         if settings.api:
-            api = stack.enter_context(_listening_api(settings))
+            api = stack.enter_context(_listening_api(settings.model_copy(update=_user(servers, "api"))))
             services.append(Service("api", api.run))
             state.api = api.url
             notes.append(
@@ -174,6 +194,17 @@ async def _ensure_database(servers: Servers) -> None:
     async with open_session(Settings(postgres=servers.postgres_url), "up") as connection:
         if await fetch_one(connection, "tocsin.cli/find_database") is None:
             await connection.execute(statement("tocsin.cli/create_database"))
+
+
+async def _create_streams(connection: Connection, servers: Servers, settings: Settings) -> None:
+    """As the user that may do everything: the services may not create streams."""
+    everything = settings.model_copy(update={"nats": servers.nats_url, "nats_inbox": "_INBOX"})
+    async with open_bus(everything, "up") as bus:
+        await create_streams(connection, bus, everything)
+
+
+def _user(servers: Servers, role: str) -> dict[str, str]:
+    return {"nats": servers.nats.url_of(role), "nats_inbox": inbox_of(role)}
 
 
 async def _start_text(connection: Connection, head: int) -> str:

@@ -62,24 +62,31 @@ def up(
 
 
 def _up(data: Path, rules: Sequence[Path], interrupted: list[int]) -> None:
-    from tocsin.cli.up.services import database_url, serve
+    from tocsin.cli.up.services import database_url, own_settings, serve
     from tocsin.core.settings import forget_credentials, read_settings
     from tocsin.embedded import embedded_servers
     from tocsin.embedded.binaries import refuse_missing_wheels
+    from tocsin.nats_access.embedded_users import LOCAL
 
     refuse_missing_wheels()
-    read_settings()
+    namespace = read_settings().namespace
     _refuse_missing_files(rules)
     typer.echo(f"starting postgres and nats in '{data}' ...", err=True)
-    with embedded_servers(data) as servers:
+    with embedded_servers(data, namespace=namespace) as servers:
         try:
             postgres = database_url(servers.postgres_url)
-            settings = read_settings(postgres=postgres, nats=servers.nats_url)
+            settings = own_settings(servers, postgres, LOCAL)
             forget_credentials()
             directory = data.expanduser().resolve()
             with (
                 _logging_to(directory / "tocsin.log", settings),
-                publish_addresses(directory, postgres, servers.nats_url),
+                publish_addresses(
+                    directory,
+                    postgres,
+                    settings.nats,
+                    nats_inbox=settings.nats_inbox,
+                    nats_admin=servers.nats_url,
+                ),
             ):
                 run_command(serve(servers, settings, directory, rules, interrupted))
         finally:

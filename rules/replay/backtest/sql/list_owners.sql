@@ -1,8 +1,10 @@
--- Every owner of a series, and of an event or a calculated datapoint from a seq on, with the partition
+-- Every owner of a series or a heartbeat, and of an event or a calculated datapoint from a seq on, with the partition
 -- of its series, in byte order.
 select o.owner, max(o.partition)
 from (
     select owner, partition from tocsin.current_value
+    union all
+    select owner, partition from tocsin.rule_state where lane = 'data' and starts_with(event_rule, 'heartbeat:')
     union all
     select distinct owner, 0 from tocsin.event where seq >= %(first_seq)s
     union all

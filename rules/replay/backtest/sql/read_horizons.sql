@@ -1,6 +1,6 @@
 -- The instant up to which everything due in each partition has been recorded: its watermark, limited by
 -- sustains and watchdogs that the clock has still to fire and by stale series that the rules have not
--- handled; and the instants up to which health is decided and windows are calculated. Locks nothing; one
+-- handled, and by deadlines of heartbeats and ends of windows that no worker has handled; and the instants up to which health is decided and windows are calculated. Locks nothing; one
 -- snapshot.
 with pending as (
     select s.lane, s.partition, t.nominal_at as at
@@ -18,6 +18,10 @@ with pending as (
     select 'data', c.partition, c.stale_since
     from tocsin.current_value c
     where c.freshness = 'stale' and c.handled_stale_since is distinct from c.stale_since
+    union all
+    select s.lane, s.partition, s.recheck_at
+    from tocsin.rule_state s
+    where s.recheck_at is not null
 ),
 horizon as (
     select p.lane, p.partition, least(p.watermark, min(u.at) - interval '1 microsecond') as until

@@ -19,7 +19,7 @@ class TestRunsOfActions:
     BY_RULE = "---\naction_rule: {name: page, on: alarm, action: call, group_by: [rule], group_wait: 30s}\n"
 
     def test_a_run_ends_when_all_its_alarms_have_ended(self) -> None:
-        """B1: acknowledging the first of three alarms ended the escalation of all."""
+        """Acknowledging the first of three alarms ended the escalation of all."""
         world = simulate(HOT % "" + self.CALL % "x" + self.BY_RULE)
         give(world, (0, "p1", 60), (0, "p2", 60), (0, "p3", 60), (7, "p3", 40))
         world.at(minutes(2), "acknowledge", rule="hot", owner="p1", who="ann")
@@ -45,7 +45,7 @@ class TestRunsOfActions:
         ]
 
     def test_the_default_message_of_a_group_lists_all_alarms(self) -> None:
-        """B2: it spoke of the first alarm only."""
+        """It spoke of the first alarm only."""
         world = simulate(
             HOT % "" + OPS % "" + "---\naction: {name: call, channel: {name: ops}}\n" + self.BY_RULE
         )
@@ -57,7 +57,7 @@ class TestRunsOfActions:
         assert "p2" in entry.details["text"]
 
     def test_a_flapping_alarm_in_front_does_not_swallow_the_page_about_another(self) -> None:
-        """new-user.md B1."""
+        """The first alarm ends while the group gathers."""
         world = simulate(
             HOT
             % ""
@@ -85,7 +85,7 @@ class TestOverlapAndLimits:
         ]
 
     def test_a_group_waits_for_the_run_before_it_and_goes_on_gathering(self) -> None:
-        """B7: `overlap: queue` had no effect beside `group_wait`."""
+        """`overlap: queue` had no effect beside `group_wait`."""
         world = simulate(self.SLOW + self.RULE % ", group_wait: 30s, overlap: queue")
         for minute in (0, 2, 3, 4):
             world.at(minutes(minute), "emit", type="noted")
@@ -100,7 +100,7 @@ class TestOverlapAndLimits:
         assert self.texts(world) == [(10.5, "1 events"), (21.5, "1 events")]
 
     def test_what_a_limit_held_back_is_told_when_the_limit_allows_it(self) -> None:
-        """S11: a limit dropped pages for good."""
+        """A limit dropped pages for good."""
         world = simulate(
             HOT % ""
             + "---\naction: {name: call, log: {message: \"{{ alarms | map(attribute='owner') | join(', ') }}\"}}\n"

@@ -54,7 +54,7 @@ class TestOneAlarm:
         assert logged(world, "run") == [(0, "notify-ops", "running"), (10, "notify-ops", "completed")]
 
     def test_opened_is_never_delivered_after_resolved(self) -> None:
-        """B4: each transition was a run with retries of its own, and the late `opened` was the last word."""
+        """Each transition was a run with retries of its own, and the late `opened` was the last word."""
         world = simulate(HOT % NOTIFY + OPS % EXACT)
         world.fail("notify-ops", times=2)
         give(world, (0, "p1", 60), (1 / 3, "p1", 40))
@@ -70,7 +70,7 @@ class TestOneAlarm:
         assert delivered(world) == [(0, "[HIGH] hot (p1)"), (10.5, "[RESOLVED] hot (p1)")]
 
     def test_a_notification_is_retried_until_its_target_is_back(self) -> None:
-        """B5: it was given up after two minutes, while the alarm stayed open."""
+        """It was given up after two minutes, while the alarm stayed open."""
         world = simulate(HOT % NOTIFY + OPS % EXACT)
         world.fail("notify-ops", times=20)
         give(world, (0, "p1", 60))
@@ -225,7 +225,7 @@ class TestGroup:
         assert logged(world, "run")[-1] == (20, "notify-ops", "completed")
 
     def test_the_others_are_notified_if_the_first_alarm_resolves_during_group_wait(self) -> None:
-        """B1: the group was cancelled with its first alarm."""
+        """The group was cancelled with its first alarm."""
         world = simulate(
             HOT % ""
             + "---\nevent_rule: {name: full, datapoint: disk, above: 90, severity: high}\n"
@@ -267,7 +267,7 @@ class TestGroup:
 
 class TestSnooze:
     def test_it_holds_a_repetition_and_the_alarm_is_notified_at_its_end(self) -> None:
-        """S8: a snooze silenced nothing."""
+        """A snooze silenced nothing."""
         world = simulate(HOT % ", notify: [ops], repeat: 10m" + OPS % "")
         give(world, (0, "p1", 60))
         world.at(minutes(5), "snooze", rule="hot", owner="p1", who="ann", lasts=timedelta(minutes=30))

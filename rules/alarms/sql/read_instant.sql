@@ -1,0 +1,2 @@
+-- The present instant of the database.
+select tocsin.instant()
