@@ -819,6 +819,7 @@ create table tocsin.message_attempt (
     constraint message_attempt_consumer_check CHECK (((length(consumer) >= 1) AND (length(consumer) <= 100))),
     constraint message_attempt_pkey PRIMARY KEY (consumer, seq)
 ) with (fillfactor=50);
+CREATE INDEX message_attempt_began ON tocsin.message_attempt USING btree (began_at);
 CREATE INDEX message_attempt_process ON tocsin.message_attempt USING btree (process);
 comment on table tocsin.message_attempt is 'Messages that a worker is handling again after their handling was interrupted. The worker removes the row when the handling ends, in whatever way, so a row of a process that is gone means that the process died over the message.';
 comment on column tocsin.message_attempt.consumer is 'Consumer of a stream (actions, events, reports), or partition of a lane (data/3).';
@@ -3170,7 +3171,7 @@ insert into public.tocsin_migration (number, name, checksum) values (21, '0021_c
 insert into public.tocsin_migration (number, name, checksum) values (22, '0022_principals_and_audit', 'ccd9b9698e076c55df4034005efe2f30f1e548d7577ed5f2e1884b079475c7d3');
 insert into public.tocsin_migration (number, name, checksum) values (23, '0023_event_digests_and_report_tokens', '48715b8609f0d8abf3cdb1d90a8f3f2462ba4f7aaa8803f25df6782864f89400');
 insert into public.tocsin_migration (number, name, checksum) values (24, '0024_api_tokens', 'ddeb7e9181cdca38e462a7ebca789ce3ced59e59a5203034e084962f7ec22dcf');
-insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', '2dd0e64ca61c0f7f02c42bce7d0955711d252f7901c4366e621c83b317c3bd63');
+insert into public.tocsin_migration (number, name, checksum) values (25, '0025_message_attempts', 'bba8a16b927327ce6fc32cc848c29f53867b4784b16d2df33eef1d57362819e2');
 insert into public.tocsin_migration (number, name, checksum) values (26, '0026_quota_events', '66d82cc75b73b4f877b7ea22b8f46d9335bcbba0da1c66989ab77db2dd99f2ef');
 insert into public.tocsin_migration (number, name, checksum) values (27, '0027_message_tokens', '59a6fbb75d439d90fe3d0ef3a5da64553eb444370f7e86b8d34ea53b016c9e57');
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');

@@ -10,6 +10,7 @@ create table tocsin.message_attempt (
     primary key (consumer, seq)
 ) with (fillfactor = 50);
 create index message_attempt_process on tocsin.message_attempt (process);
+create index message_attempt_began on tocsin.message_attempt (began_at);
 comment on table tocsin.message_attempt is
     'Messages that a worker is handling again after their handling was interrupted. The worker removes the '
     'row when the handling ends, in whatever way, so a row of a process that is gone means that the process '

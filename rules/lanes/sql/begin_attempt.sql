@@ -1,6 +1,7 @@
 -- Records that this process handles a message. Returns how many processes have died over it. A death
 -- counts if the row is that of another process which handled nothing else that is listed: otherwise
 -- the other message may have ended it. Locks the rows of this process; removes rows that are a week old.
+-- Index: message_attempt_process, message_attempt_began.
 with others as (
     update tocsin.message_attempt set is_shared = true
     where process = %(process)s and (consumer, seq) <> (%(consumer)s, %(seq)s::bigint)
@@ -8,7 +9,7 @@ with others as (
 ),
 old as (
     delete from tocsin.message_attempt
-    where began_at < tocsin.instant() - interval '7 days' and process <> %(process)s
+    where began_at < (select tocsin.instant()) - interval '7 days' and process <> %(process)s
         and (consumer, seq) <> (%(consumer)s, %(seq)s::bigint)
 )
 insert into tocsin.message_attempt as m (consumer, seq, process, is_shared, began_at)
