@@ -6,8 +6,8 @@ and nothing may become a dead letter. The default is the oldest commit with the 
 
 If this tree has more migrations, `tocsin migrate` runs while the older processes work. From then on the
 older workers must wait until they are replaced. On the way back the older services must end with the
-reason, however often they are started, until this tree replaces them. A commit whose migrations were edited since is refused, as services
-refuse its database.
+reason, however often they are started, until this tree replaces them. A commit whose migrations were
+edited since is refused, as services refuse its database.
 
 Producer, consumer script and account are always those of this tree. The summary is JSON; the exit code
 is 1 after a problem.

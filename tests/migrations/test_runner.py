@@ -139,7 +139,7 @@ async def test_a_version_that_never_gets_its_locks_is_refused_with_the_remedy(
     monkeypatch.setattr("migrations.runner._PAUSE_S", 0.01)
     await migrate(fresh, (FIRST,))
     await fresh.execute("create sequence attempt")
-    with pytest.raises(Refused, match="nothing was migrated: .* stop the workers"):
+    with pytest.raises(Refused, match=r"nothing was migrated: .* stop the workers"):
         await migrate(fresh, (FIRST, _losing("40P01", 1_000)))
     assert await applied(fresh) == ["0001_first"]
 
