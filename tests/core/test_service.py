@@ -283,3 +283,35 @@ async def test_a_heartbeat_belongs_to_the_service_of_its_loop() -> None:
         await began.wait()
         assert one.problem == "it waits"
         assert other.problem == "it is starting"
+
+
+async def test_a_service_is_stuck_when_a_loop_hangs_and_not_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = asyncio.Event()
+
+    async def run() -> None:
+        beat("fire", waiting_for="postgres is away")
+        begun.set()
+        await asyncio.Event().wait()
+
+    service = Service("waiting", run)
+    async with running(service):
+        await begun.wait()
+        waits = service.problem, service.is_stuck
+        monkeypatch.setattr(service_module, "_LONGEST_BEAT_S", -1.0)
+        hangs = service.problem, service.is_stuck
+    assert waits == ("postgres is away", False)
+    assert hangs == ("fire has not run for 0 s", True)
+
+
+async def test_a_service_that_ended_by_itself_is_stuck() -> None:
+    async def end() -> None:
+        beat("fire")
+
+    service = Service("ended", end)
+    service.start()
+    while service.running:  # noqa: ASYNC110 it ends in the next turns of the loop
+        await asyncio.sleep(0)
+    assert service.is_stuck
+    await service.stop()
