@@ -39,8 +39,8 @@ _MIN_HIDDEN_LENGTH = 4
 
 
 PREFIX = "TOCSIN_"
-# The data directory of `tocsin up`, secrets of rules, and variables of the tests.
-_OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SETTINGS_DIR$|SECRET_|TEST_|FAULT_)")
+# The data directory of `tocsin up`, files with settings, the build, secrets of rules, variables of the tests.
+OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SETTINGS_DIR$|ASSETS$|SECRET_|TEST_|FAULT_)")
 
 
 class Settings(NatsSettings):
@@ -346,7 +346,7 @@ def unknown_variables() -> dict[str, str]:
     names = [
         name
         for name in os.environ
-        if name.startswith(PREFIX) and name.upper() not in known and not _OTHER_VARIABLE.match(name)
+        if name.startswith(PREFIX) and name.upper() not in known and not OTHER_VARIABLE.match(name)
     ]
     return {name: next(iter(difflib.get_close_matches(name, known, n=1)), "") for name in sorted(names)}
 
