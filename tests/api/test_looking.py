@@ -119,15 +119,15 @@ async def test_a_schedule_is_explained_at_an_instant(api: RunningApi) -> None:
 
 
 async def test_a_series_is_explained(api: RunningApi, connection: Connection) -> None:
-    await put_series(connection, "plant-7")
+    await put_series(connection, "plant-7", "dsp.temperature")
     ann = await api.client("viewer:plant-7")
-    explained = await ann.get("/v1/series:explain?owner=plant-7&key=room.temperature")
-    assert explained.json["sentence"].startswith("room.temperature of 'plant-7' is fresh: the last datapoint")
+    explained = await ann.get("/v1/series:explain?owner=plant-7&key=dsp.temperature")
+    assert explained.json["sentence"].startswith("dsp.temperature of 'plant-7' is fresh: the last datapoint")
     assert explained.json["series"]["value"] == 21.5
-    unknown = await ann.get("/v1/series:explain?owner=plant-7&key=room")
+    unknown = await ann.get("/v1/series:explain?owner=plant-7&key=dsp")
     assert (unknown.status, unknown.problem["detail"]) == (
         404,
-        "there is no series 'room' of owner 'plant-7'",
+        "there is no series 'dsp' of owner 'plant-7'",
     )
 
 

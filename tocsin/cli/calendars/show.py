@@ -40,7 +40,7 @@ def show(
         print_json({"calendar": name, "year": shown, "days": [str(day) for day in found]})
         return
     rows = []
-    for text in date_texts(found):
+    for text in date_texts(tuple(found)):
         begin, end = parse_day(text)
         span = "1 day" if begin == end else f"{(end - begin).days + 1} days"
         rows.append((f"{begin:%a} {begin}", "" if begin == end else f"{end:%a} {end}", span))
