@@ -9,11 +9,11 @@ from nats.errors import Error as NatsError
 from tests.cdc.published_records import append, publish_all, smaller
 from tests.nats_cluster import nats_cluster
 from tests.wait import eventually
-from tocsin.cli.doctor.checks import Finding
-from tocsin.cli.doctor.nats_checks import check_nats
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
+from tocsin.doctor.checks import Finding
+from tocsin.doctor.nats_checks import check_nats
 
 
 async def findings(settings: Settings) -> dict[str, Finding]:

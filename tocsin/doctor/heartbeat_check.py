@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rules.alarms.heartbeats import HeartbeatRow, list_heartbeats, list_unknown_heartbeats
-from tocsin.cli.doctor.checks import Finding
 from tocsin.core.db import Connection
+from tocsin.doctor.checks import Finding
 
 _SHOWN = 5
 _BAD = ("late", "failed", "overrun", "held")

@@ -6,7 +6,6 @@ checks that need it are left out. The exit code is 1 if anything is red.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,11 +13,10 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
-from tocsin.core.errors import TocsinError
 
 if TYPE_CHECKING:
-    from tocsin.cli.doctor.checks import Finding
     from tocsin.core.settings import Settings
+    from tocsin.doctor.checks import Finding
 
 _COLOURS = {"ok": typer.colors.GREEN, "red": typer.colors.RED, "info": typer.colors.BLUE}
 
@@ -32,7 +30,7 @@ def doctor(as_json: Json = False) -> None:
     """
     from tocsin.cli.session import command_settings
 
-    findings = [*_local_checks(), *run_command(_server_checks(command_settings()))]
+    findings = run_command(_examine(command_settings()))
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -51,39 +49,9 @@ def _print(finding: Finding, width: int) -> None:
         typer.echo(f"{'':4}  {'':{width}}  -> {printable(finding.remedy)}")
 
 
-def _local_checks() -> list[Finding]:
-    import platform
-    from importlib.metadata import version
-
-    from timers.recurrence.zones import tz_version
-    from tocsin.cli.doctor.checks import check_import_names, check_tz_data, system_tz_version
-
-    return [
-        *check_import_names(f"{version('tocsin')} on python {platform.python_version()}"),
-        check_tz_data(tz_version(), system_tz_version()),
-    ]
-
-
-async def _server_checks(settings: Settings) -> list[Finding]:
-    from tocsin.cli.doctor.checks import explained, failed
-    from tocsin.cli.doctor.database_checks import check_database
-    from tocsin.cli.doctor.nats_checks import check_nats
+async def _examine(settings: Settings) -> list[Finding]:
     from tocsin.core.bus import open_bus
     from tocsin.core.db import open_session
+    from tocsin.doctor.examine import examine
 
-    findings: list[Finding] = []
-    async with AsyncExitStack() as servers:
-        connection = bus = None
-        try:
-            connection = await servers.enter_async_context(open_session(settings, "doctor"))
-        except TocsinError as error:
-            findings.append(failed("postgres", error))
-        try:
-            bus = await servers.enter_async_context(open_bus(settings, "doctor"))
-        except TocsinError as error:
-            findings.append(failed("nats", error))
-        if connection is not None:
-            findings += await check_database(connection, settings)
-        if bus is not None:
-            findings += await check_nats(bus, settings, connection)
-    return explained(findings)
+    return await examine(settings, open_session(settings, "doctor"), open_bus(settings, "doctor"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clock.held_timers import MOST_COUNTED, HeldTimers
 from rules.alarms.notifications import FailingNotifications
 from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
-from tocsin.cli.output import utc_text
+from timers.time_text import utc_text
 from tocsin.core.errors import TocsinError
 from tocsin.core.import_names import refuse_shadowed_names
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from nats.js.errors import ServiceUnavailableError
 
-from tocsin.cli.doctor.checks import Finding
-from tocsin.cli.output import utc_text
+from timers.time_text import utc_text
+from tocsin.doctor.checks import Finding
 
 _RECENT_LETTER = timedelta(days=1)
 # JetStream's error code for a cluster without a leader.

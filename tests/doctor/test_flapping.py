@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from tests.sql import all_rows
-from tocsin.cli.doctor.flapping_check import FlappingAlarm, check_flapping, flapping_findings
 from tocsin.core.db import Connection
 from tocsin.core.record_log import append_events
 from tocsin.core.records import NewEvent
+from tocsin.doctor.flapping_check import FlappingAlarm, check_flapping, flapping_findings
 
 
 async def _now(connection: Connection) -> datetime:

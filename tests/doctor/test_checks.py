@@ -14,7 +14,8 @@ from cdc.report import PublisherReport
 from clock.held_timers import HeldTimers
 from clock.retention.report import PruneReport
 from rules.lanes.status import PartitionStatus, RecentGaps, WorkerProblem
-from tocsin.cli.doctor.checks import (
+from tocsin.core.errors import Refused
+from tocsin.doctor.checks import (
     Finding,
     Workers,
     check_arrival_gaps,
@@ -37,8 +38,7 @@ from tocsin.cli.doctor.checks import (
     failed,
     system_tz_version,
 )
-from tocsin.cli.doctor.stream_findings import check_dead_letters, jetstream_failed
-from tocsin.core.errors import Refused
+from tocsin.doctor.stream_findings import check_dead_letters, jetstream_failed
 
 _NOW = datetime(2026, 3, 8, 7, 0, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrations.roles.check import check_public
-from tocsin.cli.doctor.checks import Finding
 from tocsin.core.audit_chain import ChainReport, verify_chain
 from tocsin.core.db import Connection, fetch_all, fetch_value
+from tocsin.doctor.checks import Finding
 
 _SHOWN = 5
 _NEWEST_LINKS = 10_000
 
 
 async def check_rights(connection: Connection) -> list[Finding]:
-    strong = await fetch_all(connection, "tocsin.cli/list_strong_services")
+    strong = await fetch_all(connection, "tocsin.doctor/list_strong_services")
     public = await check_public(connection)
-    movable = bool(await fetch_value(connection, "tocsin.cli/has_movable_time"))
+    movable = bool(await fetch_value(connection, "tocsin.doctor/has_movable_time"))
     return [
         *rights_findings(strong, public, movable),
         audit_finding(await verify_chain(connection, newest=_NEWEST_LINKS)),

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tocsin.cli.doctor.checks import Finding
 from tocsin.core.db import Connection, fetch_all
+from tocsin.doctor.checks import Finding
 
 _WITHIN = timedelta(hours=1)
 _DATAPOINTS = 20_000

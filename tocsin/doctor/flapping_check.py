@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tocsin.cli.doctor.checks import Finding
 from tocsin.core.db import Connection, fetch_all
+from tocsin.doctor.checks import Finding
 
 _WITHIN = timedelta(hours=1)
 _LEAST = 6

@@ -15,7 +15,10 @@ from migrations.runner import refuse_unmigrated, versions
 from rules.alarms.notifications import read_failing
 from rules.lanes.status import count_recent_gaps, list_worker_problems
 from timers.working_set import database_now, list_timers
-from tocsin.cli.doctor.checks import (
+from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
+from tocsin.core.errors import TocsinError
+from tocsin.core.settings import Settings
+from tocsin.doctor.checks import (
     Finding,
     check_arrival_gaps,
     check_clock_offset,
@@ -31,14 +34,11 @@ from tocsin.cli.doctor.checks import (
     check_worker_problems,
     failed,
 )
-from tocsin.cli.doctor.flapping_check import check_flapping
-from tocsin.cli.doctor.heartbeat_check import check_heartbeats
-from tocsin.cli.doctor.label_check import check_labels
-from tocsin.cli.doctor.role_checks import check_rights
-from tocsin.cli.doctor.silence_check import check_silences
-from tocsin.core.db import Connection, fetch_all, fetch_one, fetch_value
-from tocsin.core.errors import TocsinError
-from tocsin.core.settings import Settings
+from tocsin.doctor.flapping_check import check_flapping
+from tocsin.doctor.heartbeat_check import check_heartbeats
+from tocsin.doctor.label_check import check_labels
+from tocsin.doctor.role_checks import check_rights
+from tocsin.doctor.silence_check import check_silences
 
 _MAX_PARKED_SHOWN = 100
 _FAILING_SHOWN = 100
@@ -63,15 +63,15 @@ async def check_database(connection: Connection, settings: Settings) -> list[Fin
     findings += check_commits(float(await fetch_value(connection, "tocsin.metrics/read_commit_wait")))
     parked = await list_timers(connection, parked=True, limit=_MAX_PARKED_SHOWN)
     names = [row["schedule"] or row["ref"] for row in parked]
-    row = await fetch_one(connection, "tocsin.cli/read_oldest_armed")
+    row = await fetch_one(connection, "tocsin.doctor/read_oldest_armed")
     findings += check_timers(names, len(parked) == _MAX_PARKED_SHOWN, row[0] if row else None, now)
-    lost = await fetch_all(connection, "tocsin.cli/list_schedules_without_tick", {"limit": _LOST_SHOWN})
+    lost = await fetch_all(connection, "tocsin.doctor/list_schedules_without_tick", {"limit": _LOST_SHOWN})
     findings += _schedules_without_tick([name for (name,) in lost], len(lost) == _LOST_SHOWN)
-    failing = await fetch_all(connection, "tocsin.cli/list_failing_timers", {"limit": _FAILING_SHOWN})
+    failing = await fetch_all(connection, "tocsin.doctor/list_failing_timers", {"limit": _FAILING_SHOWN})
     first_error = failing[0][0] if failing else None
     findings += check_failing_timers(len(failing), len(failing) == _FAILING_SHOWN, first_error)
     findings += check_worker_problems(await list_worker_problems(connection))
-    findings.append(check_dead_runs(*await fetch_one(connection, "tocsin.cli/count_dead_runs")))
+    findings.append(check_dead_runs(*await fetch_one(connection, "tocsin.doctor/count_dead_runs")))
     findings.append(check_notifications(await read_failing(connection)))
     findings.append(await check_silences(connection, now))
     findings += await check_flapping(connection, now)

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from rules.suppression import MatchedAlarm, Silence
 from rules.suppression.reader import list_open
 from rules.suppression.silence_store import read_silences
-from tocsin.cli.doctor.checks import Finding
 from tocsin.core.db import Connection
+from tocsin.doctor.checks import Finding
 
 _LONG = timedelta(days=7)
 _SHOWN = 5

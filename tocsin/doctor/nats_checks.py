@@ -16,7 +16,13 @@ from migrations.runner import refuse_unmigrated
 from rules.actions.due_steps import CONSUMERS as ACTION_CONSUMERS
 from rules.lanes.dead_letters import count_dead_letters, read_dead_letters
 from rules.lanes.status import list_lanes, list_worker_problems, list_workers
-from tocsin.cli.doctor.checks import (
+from timers.time_text import utc_text
+from tocsin.core.db import Connection, fetch_all, fetch_one
+from tocsin.core.errors import TocsinError
+from tocsin.core.instant import parse_instant
+from tocsin.core.settings import Settings
+from tocsin.core.streams import find
+from tocsin.doctor.checks import (
     Finding,
     Workers,
     check_lane,
@@ -24,13 +30,7 @@ from tocsin.cli.doctor.checks import (
     check_log_lag,
     check_worker_lag,
 )
-from tocsin.cli.doctor.stream_findings import check_dead_letters, check_replicas, jetstream_failed
-from tocsin.cli.output import utc_text
-from tocsin.core.db import Connection, fetch_all, fetch_one
-from tocsin.core.errors import TocsinError
-from tocsin.core.instant import parse_instant
-from tocsin.core.settings import Settings
-from tocsin.core.streams import find
+from tocsin.doctor.stream_findings import check_dead_letters, check_replicas, jetstream_failed
 
 _TIMEOUT_S = 3.0
 # The durable consumer of external events that all workers share.
@@ -55,7 +55,7 @@ async def _jetstream_checks(
     findings: list[Finding] = []
     workers, sessions = Workers(), {}
     if connection is not None and await _is_migrated(connection):
-        sessions = dict(await fetch_all(connection, "tocsin.cli/count_sessions"))
+        sessions = dict(await fetch_all(connection, "tocsin.doctor/count_sessions"))
         workers = Workers(
             await list_workers(connection), await list_worker_problems(connection), sessions.get("worker", 0)
         )

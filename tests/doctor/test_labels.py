@@ -6,8 +6,8 @@ import json
 from datetime import datetime, timedelta
 
 from tests.sql import all_rows
-from tocsin.cli.doctor.label_check import AlternatingSeries, check_labels, label_findings
 from tocsin.core.db import Connection
+from tocsin.doctor.label_check import AlternatingSeries, check_labels, label_findings
 
 
 async def _store(connection: Connection, owner: str, cores: str) -> datetime:
