@@ -2145,6 +2145,12 @@ begin
     update moving set rules_seq = rules_seq + shift;
     insert into tocsin.rule_cutover select * from moving;
     drop table moving;
+    -- An erasure is of the records before its event. Its new seq may still be the old one of another erasure.
+    create temporary table moving on commit drop as select * from tocsin.erasure where seq > after_seq;
+    delete from tocsin.erasure where seq > after_seq;
+    update moving set seq = seq + shift;
+    insert into tocsin.erasure select * from moving;
+    drop table moving;
     update tocsin.calc_position set rules_seq = rules_seq + shift where rules_seq > after_seq;
     -- A step that waits for an event began to wait at a record of its own transaction.
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
@@ -3355,5 +3361,6 @@ insert into public.tocsin_migration (number, name, checksum) values (29, '0029_i
 insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
 insert into public.tocsin_migration (number, name, checksum) values (31, '0031_erasures', 'f0136f6a9387854aac787970a39354d2b4822b1fe46b0a6204213012e316cd54');
 insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
+insert into public.tocsin_migration (number, name, checksum) values (33, '0033_erasures_move', '6a9c99a5d8efcf7b7de6f5dd07cae041433ba13e895712c9429c4dec148033fa');
 
 select tocsin.extend_log();

@@ -60,6 +60,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "snooze": ((ID, "1h"), "postgres"),
     "resolve": ((ID,), "postgres"),
     "notifications": ((), "postgres"),
+    "forget": (("customer-4711", "--yes"), "postgres"),
     "env": ((), None),
     "roles check": ((), "postgres"),
     "roles grants": ((), "postgres"),
