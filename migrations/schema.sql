@@ -1460,7 +1460,8 @@ begin
         raise exception 'a principal needs 1 to 50 grants' using errcode = 'TS002';
     end if;
     foreach entry in array grants loop
-        if entry !~ '^(viewer|responder|author|approver|operator|admin):[^*]{0,128}[*]?$' or entry ~ ':$' then
+        if entry !~ '^(viewer|responder|author|approver|sender|operator|admin):[^*]{0,128}[*]?$'
+            or entry ~ ':$' then
             raise exception '% is not a grant: write role:owner or role:beginning*', quote_literal(entry)
                 using errcode = 'TS002';
         end if;
@@ -3177,5 +3178,6 @@ insert into public.tocsin_migration (number, name, checksum) values (27, '0027_m
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
 insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
 insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
+insert into public.tocsin_migration (number, name, checksum) values (31, '0031_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
 
 select tocsin.extend_log();
