@@ -22,6 +22,7 @@ up: $(INSTALLED) ## run Tocsin on embedded Postgres and NATS (data in .tocsin)
 	@"$(BIN)/tocsin" up --rules examples/quickstart.yaml
 
 test: check ## every check and every test
+	@"$(BIN)/python" -m tests.browser.chromium
 	@# With bytecode, also where the environment turns it off: tests start hundreds of processes.
 	@PYTHONDONTWRITEBYTECODE= "$(BIN)/python" -m pytest -n auto --dist worksteal
 

@@ -29,10 +29,10 @@ from tests.rules.lanes.lane_setup import (
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.wait import eventually
-from tocsin.cli.doctor.checks import check_worker_problems
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
+from tocsin.doctor.checks import check_worker_problems
 from tocsin.embedded import Nats, embedded_nats
 from tocsin.embedded.binaries import nats_binary
 
@@ -209,7 +209,9 @@ async def test_a_worker_without_a_stream_reports_how_to_create_it(
     worker = Service("worker", Worker(settings).run)
 
     async def is_reported() -> bool:
-        return "does not exist yet: `tocsin run cdc` makes it" in (worker.problem or "")
+        return "does not exist yet: `tocsin run cdc` or `tocsin streams create` makes it" in (
+            worker.problem or ""
+        )
 
     async with running(worker):
         await eventually(is_reported, "the worker reports how to create the stream")
