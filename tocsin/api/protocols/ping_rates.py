@@ -1,4 +1,4 @@
-"""Counts the pings of each caller to each heartbeat. A client in a loop is refused, and costs nothing more.
+"""Counts the pings of each caller to each heartbeat. A client in a loop is refused, and costs nothing more."""
 
 from __future__ import annotations
 
