@@ -77,6 +77,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "schedule run": (("x",), "postgres"),
     "schedule cancel": (("x",), "postgres"),
     "token add": (("grafana", "--grant", "viewer:*"), "postgres"),
+    "token ping": (("nightly-backup",), "postgres"),
     "token list": ((), "postgres"),
     "token revoke": ((ID,), "postgres"),
     "token login": ((), "postgres"),
