@@ -7,11 +7,13 @@ changes, one after the other, in a copy of the project, and runs the tests.
 
 from __future__ import annotations
 
+from tests.guarantees.core_breaks import CORE_BREAKS
 from tests.guarantees.schedule_breaks import SCHEDULE_BREAKS
 from tests.guarantees.server_breaks import SERVER_BREAKS
 from tests.guarantees.source_break import Break
 
 BREAKS = (
+    *CORE_BREAKS,
     *SCHEDULE_BREAKS,
     *SERVER_BREAKS,
     Break(
