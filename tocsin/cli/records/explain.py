@@ -43,8 +43,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain why a schedule fired or not, why an alarm has its state, what a rule over alarms sees, or why
-    a rule or channel is not active.
+    """Explain a fire of a schedule, the state of an alarm, a rule over alarms, or active times.
 
     The explanation names the records that it follows from.
 
