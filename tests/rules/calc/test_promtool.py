@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import isclose
 from pathlib import Path
 from random import Random
@@ -152,7 +153,7 @@ def test_calc_rules_give_what_prometheus_gives(tmp_path: Path, seed: int) -> Non
         theirs = promtool_answer(
             f"calc-{seed}-{at_s}",
             [expressions, question(keys), at_s],
-            lambda at_s=at_s: of_prometheus(tmp_path, expressions, keys, at_s),
+            partial(of_prometheus, tmp_path, expressions, keys, at_s),
         )
         for (expression, given, by, value), expected in zip(SAME, theirs, strict=True):
             given = {**given, "key": given.get("key", "g") + ".*"}
