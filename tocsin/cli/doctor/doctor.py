@@ -68,10 +68,12 @@ async def _server_checks(settings: Settings) -> list[Finding]:
     from tocsin.cli.doctor.checks import explained, failed
     from tocsin.cli.doctor.database_checks import check_database
     from tocsin.cli.doctor.nats_checks import check_nats
+    from tocsin.cli.doctor.security_checks import check_nats_access, check_settings, secure_finding
     from tocsin.core.bus import open_bus
     from tocsin.core.db import open_session
 
     findings: list[Finding] = []
+    insecure = check_settings(settings)
     async with AsyncExitStack() as servers:
         connection = bus = None
         try:
@@ -86,4 +88,5 @@ async def _server_checks(settings: Settings) -> list[Finding]:
             findings += await check_database(connection, settings)
         if bus is not None:
             findings += await check_nats(bus, settings, connection)
-    return explained(findings)
+            insecure += check_nats_access(bus)
+    return explained([*findings, *secure_finding(insecure)])
