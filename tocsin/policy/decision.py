@@ -107,7 +107,7 @@ RULES: MappingProxyType[Operation, tuple[tuple[AccessRole, ...], Scope]] = Mappi
         Operation.SEND_DATA: (_OPERATE, Scope.OWNER),
         Operation.EMIT_EVENT: (_OPERATE, Scope.OWNER),
         Operation.PRUNE: (_OPERATE, Scope.INSTANCE),
-        Operation.REPAIR_LOG: (_ADMIN_ONLY, Scope.INSTANCE),
+        Operation.REPAIR_LOG: (_OPERATE, Scope.INSTANCE),
         Operation.FORGET_OWNER: (_ADMIN_ONLY, Scope.INSTANCE),
         Operation.MANAGE_GRANTS: (_ADMIN_ONLY, Scope.INSTANCE),
         Operation.MANAGE_TOKENS: (_ADMIN_ONLY, Scope.INSTANCE),
