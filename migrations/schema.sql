@@ -296,15 +296,18 @@ create table tocsin.api_session (
     created_at timestamp with time zone not null default tocsin.instant(),
     expires_at timestamp with time zone not null,
     last_used_at timestamp with time zone not null default tocsin.instant(),
+    id uuid not null default gen_random_uuid(),
     constraint api_session_digest_check CHECK ((length(digest) = 32)),
     constraint api_session_name_check CHECK (((length(name) >= 1) AND (length(name) <= 128))),
     constraint api_session_pkey PRIMARY KEY (digest),
     constraint api_session_source_check CHECK ((source = ANY (ARRAY['link'::text, 'oidc'::text])))
 );
 CREATE INDEX api_session_expires ON tocsin.api_session USING btree (expires_at);
+CREATE UNIQUE INDEX api_session_id ON tocsin.api_session USING btree (id);
 comment on table tocsin.api_session is 'Sessions of people. Ended by tocsin.end_session, after twelve hours without use, or at expires_at.';
 comment on column tocsin.api_session.name is 'Principal: the `who` of its changes.';
 comment on column tocsin.api_session.last_used_at is 'Exact to a minute.';
+comment on column tocsin.api_session.id is 'Names the session in lists. The secret of the session is another one.';
 
 create table tocsin.api_token (
     id uuid not null default gen_random_uuid(),
@@ -1497,7 +1500,8 @@ begin
         raise exception 'a principal needs 1 to 50 grants' using errcode = 'TS002';
     end if;
     foreach entry in array grants loop
-        if entry !~ '^(viewer|responder|author|approver|operator|admin):[^*]{0,128}[*]?$' or entry ~ ':$' then
+        if entry !~ '^(viewer|responder|author|approver|sender|operator|admin):[^*]{0,128}[*]?$'
+            or entry ~ ':$' then
             raise exception '% is not a grant: write role:owner or role:beginning*', quote_literal(entry)
                 using errcode = 'TS002';
         end if;
@@ -1864,6 +1868,7 @@ begin
 end
 $function$;
 comment on function tocsin.find_answer(text,text,bytea) is 'The answer under an Idempotency-Key: new, replayed, other (another request has the key) or under-way. Locks the key until the end of the transaction.';
+revoke all on function tocsin.find_answer(text,text,bytea) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.first_hole(after_seq bigint)
  RETURNS TABLE(first_missing bigint, last_missing bigint)
@@ -1995,6 +2000,22 @@ AS $function$
             keep_answer.body);
 $function$;
 comment on function tocsin.keep_answer(text,text,bytea,integer,jsonb,bytea) is 'Stores an answer under its Idempotency-Key, in the transaction of its effect. Removes some that are older than a day.';
+revoke all on function tocsin.keep_answer(text,text,bytea,integer,jsonb,bytea) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.list_sessions(most integer)
+ RETURNS TABLE(id uuid, name text, grants text[], source text, created_at timestamp with time zone, expires_at timestamp with time zone, last_used_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select s.id, s.name, s.grants, s.source, s.created_at, s.expires_at, s.last_used_at
+    from tocsin.api_session s
+    where s.expires_at > tocsin.instant() and s.last_used_at > tocsin.instant() - interval '12 hours'
+    order by s.created_at desc, s.id
+    limit most
+$function$;
+comment on function tocsin.list_sessions(integer) is 'The live sessions without their digests, the newest first.';
+revoke all on function tocsin.list_sessions(integer) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.list_tokens()
  RETURNS TABLE(id uuid, name text, hint text, grants text[], created_by text, created_at timestamp with time zone, expires_at timestamp with time zone, last_used_at timestamp with time zone, revoked_at timestamp with time zone, revoked_by text)
@@ -2604,6 +2625,27 @@ end
 $function$;
 comment on function tocsin.require_owner(text) is 'Raises TS006 unless the session may use the owner.';
 revoke all on function tocsin.require_owner(text) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.revoke_session(session_id uuid, revoked_by text, via text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    ended text;
+begin
+    delete from tocsin.api_session s where s.id = session_id returning s.name into ended;
+    if ended is null then
+        return false;
+    end if;
+    perform tocsin.write_audit(revoked_by, via, 'revoke', 'session', '', ended,
+        jsonb_build_object('id', session_id), null);
+    return true;
+end
+$function$;
+comment on function tocsin.revoke_session(uuid,text,text) is 'Ends the session of another person. False if there is none.';
+revoke all on function tocsin.revoke_session(uuid,text,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.revoke_token(token_id uuid, revoked_by text, via text)
  RETURNS boolean
@@ -3313,5 +3355,7 @@ insert into public.tocsin_migration (number, name, checksum) values (28, '0028_a
 insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
 insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
 insert into public.tocsin_migration (number, name, checksum) values (31, '0031_erasures', 'f0136f6a9387854aac787970a39354d2b4822b1fe46b0a6204213012e316cd54');
+insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
+insert into public.tocsin_migration (number, name, checksum) values (33, '0033_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
 
 select tocsin.extend_log();
