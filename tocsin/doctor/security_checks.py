@@ -13,12 +13,12 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from tocsin.doctor.checks import Finding
 from tocsin.core.allow_list import AllowList
 from tocsin.core.listen_address import ListenAddress
 from tocsin.core.loopback import is_loopback
 from tocsin.core.postgres_transport import unverified_host
 from tocsin.core.settings import Settings
+from tocsin.doctor.checks import Finding
 
 _SUBJECT = "security"
 _MOST_FILES = 1000
