@@ -1847,9 +1847,10 @@ CREATE OR REPLACE FUNCTION tocsin.find_answer(caller text, key text, digest byte
 AS $function$
 declare
     stored tocsin.api_answer;
+    secret text := (select encode(k.key, 'hex') from tocsin.instance_key k);
 begin
     -- Held until the transaction of the effect ends.
-    if not pg_try_advisory_xact_lock(hashtextextended(caller || chr(31) || key, 27)) then
+    if not pg_try_advisory_xact_lock(hashtextextended(secret || chr(31) || caller || chr(31) || key, 27)) then
         outcome := 'under-way';
         return;
     end if;
@@ -3372,5 +3373,6 @@ insert into public.tocsin_migration (number, name, checksum) values (31, '0031_e
 insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
 insert into public.tocsin_migration (number, name, checksum) values (33, '0033_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
 insert into public.tocsin_migration (number, name, checksum) values (34, '0034_alarm_links', 'ad96d08cc5a7d60755141f0b2304c6696aca818f2fcc6e5b4f373e38bbaab8de');
+insert into public.tocsin_migration (number, name, checksum) values (35, '0035_idempotency_locks', '3615c680114b75159d95fa2149be6aa9b9d41c0af764e318d6200a0b7c6c75dd');
 
 select tocsin.extend_log();
