@@ -81,8 +81,8 @@ _FLUSH_TIMEOUT_S = 1
 # server was away.
 _REDELIVERY_DELAY_S = 1
 _LONGEST_DELAY_S = 60
-# Longest delay of a suspect while another one is tried.
-_LONGEST_SUSPECT_S = 5
+# Delay of a suspect while another one is tried and others wait already.
+_SUSPECT_DELAY_S = 1
 # How long a step that waits is reported. Longer than a worker takes to meet it again at first.
 _REPORTED_S = 10.0
 # Longest time without a heartbeat while `worker_concurrency` steps run.
@@ -103,6 +103,9 @@ class Performer:
         self._messages: dict[asyncio.Task[None], Msg] = {}
         """The messages of the steps that run."""
         self._suspects = asyncio.Lock()
+        self._suspects_count = 0
+        self._most_suspects = max(2, settings.worker_concurrency // 4)
+        """Suspects that are tried or wait for it. Each takes a place of the worker."""
 
     async def run(self) -> None:
         settings = self._settings
@@ -151,9 +154,8 @@ class Performer:
         try:
             if message.metadata.num_delivered - turns.returns(seq) < SUSPECT_DELIVERIES:
                 await perform_step(context, message.data)
-            elif self._suspects.locked():
-                # Without waiting: it would take a place.
-                await message.nak(delay=_redelivery_delay_s(message, _LONGEST_SUSPECT_S))
+            elif self._suspects_count >= self._most_suspects:
+                await message.nak(delay=_SUSPECT_DELAY_S)
                 return
             else:
                 await self._perform_suspect(context, message)
@@ -186,18 +188,25 @@ class Performer:
         One at a time: the death of a process with several attempts would count for none of them.
         """
         seq = message.metadata.sequence.stream
-        async with self._suspects:
-            async with context.open_session() as connection:
-                deaths = await begin_attempt(connection, _ATTEMPTS, seq)
-            try:
-                if deaths >= MOST_DEATHS:
-                    await set_aside(context, message, reason_of(deaths))
-                else:
-                    await perform_step(context, message.data)
-            finally:
-                with suppress(psycopg.Error, TocsinError):
-                    async with context.open_session() as connection:
-                        await end_attempt(connection, _ATTEMPTS, seq)
+        self._suspects_count += 1
+        try:
+            async with self._suspects:
+                await self._attempt(context, message, seq)
+        finally:
+            self._suspects_count -= 1
+
+    async def _attempt(self, context: StepContext, message: Msg, seq: int) -> None:
+        async with context.open_session() as connection:
+            deaths = await begin_attempt(connection, _ATTEMPTS, seq)
+        try:
+            if deaths >= MOST_DEATHS:
+                await set_aside(context, message, reason_of(deaths))
+            else:
+                await perform_step(context, message.data)
+        finally:
+            with suppress(psycopg.Error, TocsinError):
+                async with context.open_session() as connection:
+                    await end_attempt(connection, _ATTEMPTS, seq)
 
     async def _set_aside_unless_common(self, context: StepContext, message: Msg, error: Exception) -> None:
         if not context.breakers[_ATTEMPTS].failed(error, message.subject, time.monotonic()):
