@@ -5,17 +5,14 @@ before `low`, except that one place in ten is offered to `normal` first, and one
 priority waits forever, however many steps of another are due. Steps of one priority begin in the order
 of the log.
 
-Each priority has a consumer of its own, which all workers share. A worker asks for the steps that it can
-begin at once, and for as many more as it has begun in the last second (`Ahead`): otherwise every short
-step would wait for an answer of the server. What it has ahead it keeps by priority, so an urgent step
-is never behind others that a worker has taken already, and returns if no place becomes free.
+Each priority has a consumer of its own, which all workers share. A worker asks only for as many steps as
+it can begin at once, so an urgent step is never behind others that a worker has taken already.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import Counter, deque
+from collections import Counter
 from contextlib import suppress
 
 from nats.aio.client import Client
@@ -38,27 +35,11 @@ def offered(begun: int, free: int) -> Counter[Priority]:
     return Counter(_CYCLE[(begun + place) % len(_CYCLE)] for place in range(free))
 
 
-class Ahead:
-    """How many steps to ask for beyond the free places: those begun in the last second, up to a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self._begun: deque[float] = deque(maxlen=limit)
-
-    def begin(self, count: int, now_s: float) -> None:
-        self._begun.extend([now_s] * count)
-
-    def count(self, now_s: float) -> int:
-        while self._begun and self._begun[0] < now_s - 1.0:
-            self._begun.popleft()
-        return len(self._begun)
-
-
 class DueSteps:
-    def __init__(self, pullers: dict[Priority, Puller], arrival: asyncio.Event, limit: int) -> None:
+    def __init__(self, pullers: dict[Priority, Puller], arrival: asyncio.Event) -> None:
         self._pullers = pullers
         self._arrival = arrival
         self._begun = 0
-        self._ahead = Ahead(limit)
 
     @classmethod
     async def open(cls, bus: Client, settings: Settings) -> DueSteps:
@@ -68,7 +49,7 @@ class DueSteps:
         for priority, name in CONSUMERS.items():
             subject = due_steps_subject(settings.subjects, None if priority == "normal" else priority)
             pullers[priority] = await open_consumer(bus, settings, name, subject, batch, arrival=arrival)
-        return cls(pullers, arrival, batch)
+        return cls(pullers, arrival)
 
     async def take(self, free: int) -> list[Msg]:
         """The steps for the free places; empty if none was due for a second."""
@@ -79,7 +60,6 @@ class DueSteps:
             await self._wait()
             messages = await self._ready(free)
         self._begun += len(messages)
-        self._ahead.begin(len(messages), time.monotonic())
         return messages
 
     async def _wait(self) -> None:
@@ -105,16 +85,13 @@ class DueSteps:
     async def _of(self, priority: Priority, places: int, empty: set[Priority]) -> list[Msg]:
         if places == 0:
             return []
-        puller = self._pullers[priority]
-        messages = await puller.ready(places, ahead=self._ahead.count(time.monotonic()))
+        messages = await self._pullers[priority].ready(places)
         if len(messages) < places:
             empty.add(priority)
-            # An open request tells of the next step, so that the server is not asked for each place.
-            await puller.listen()
         return messages
 
     def surplus(self) -> list[Msg]:
-        """Steps that were taken ahead, or arrived for places that others took."""
+        """Steps that arrived for places that others took: at most one of each priority."""
         return [message for puller in self._pullers.values() for message in puller.take_arrived()]
 
     async def drain(self) -> list[Msg]:

@@ -130,14 +130,10 @@ class Performer:
                 # runs out.
                 free = self._settings.worker_concurrency - len(self._messages)
                 if free == 0:
+                    for message in steps.surplus():
+                        await message.nak()
                     tasks = [extending, *self._messages]
-                    ended, _ = await asyncio.wait(
-                        tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S
-                    )
-                    if not ended:
-                        for message in steps.surplus():
-                            turns.returned(message.metadata.sequence.stream)
-                            await message.nak()
+                    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S)
                     continue
                 for message in await steps.take(free):
                     delay_s = turns.delay_s(message.metadata.sequence.stream, time.monotonic())

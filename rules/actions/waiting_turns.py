@@ -20,9 +20,8 @@ MAX_WAITING = 20_000
 
 @dataclass
 class _Waiting:
-    target: str | None = None
-    """The target that had no place; None if the worker had none."""
-    returns: int = 0
+    target: str
+    returns: int
 
 
 class WaitingTurns:
@@ -32,29 +31,25 @@ class WaitingTurns:
         """By the sequence of the message, the oldest first."""
 
     def returns(self, seq: int) -> int:
-        """How often this worker has returned the message without performing it."""
+        """How often this worker has returned the message for want of a place."""
         waiting = self._waiting.get(seq)
         return 0 if waiting is None else waiting.returns
 
     def delay_s(self, seq: int, now_s: float) -> float | None:
         """The delay of a message whose target still has no place; None if it can be tried."""
         waiting = self._waiting.get(seq)
-        if waiting is None or waiting.target is None or self._limits.has_place(waiting.target):
+        if waiting is None or self._limits.has_place(waiting.target):
             return None
         return self.wait(seq, waiting.target, now_s)
 
     def wait(self, seq: int, target: str, now_s: float) -> float:
         """Return the message, to be delivered again after the delay."""
-        self.returned(seq).target = target
-        return self._limits.turn_s(target, now_s)
-
-    def returned(self, seq: int) -> _Waiting:
-        """The message was returned without being performed."""
-        waiting = self._waiting.setdefault(seq, _Waiting())
+        waiting = self._waiting.setdefault(seq, _Waiting(target, 0))
+        waiting.target = target
         waiting.returns += 1
         if len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
-        return waiting
+        return self._limits.turn_s(target, now_s)
 
     def forget(self, seq: int) -> None:
         """The message was handled."""

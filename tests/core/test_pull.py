@@ -123,21 +123,6 @@ async def test_one_request_serves_many_batches(bus: Client) -> None:
     assert (puller._request, info.num_waiting) == (1, 1)
 
 
-async def test_what_was_asked_for_ahead_needs_no_further_request(bus: Client) -> None:
-    puller = await open_puller(bus, 100)
-    await send(bus, *"abcdef")
-    first = await puller.ready(1, ahead=3)
-
-    async def have_arrived() -> bool:
-        return len(puller.arrived()) == 3
-
-    await eventually(have_arrived, "what was asked for ahead arrives")
-    rest = [*await puller.ready(2), *await puller.ready(1)]
-    assert [message.data for message in (*first, *rest)] == [b"a", b"b", b"c", b"d"]
-    assert puller._request == 1
-    assert [message.data for message in await puller.ready(5)] == [b"e", b"f"]
-
-
 async def test_an_expired_request_is_followed_by_one_other(
     bus: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

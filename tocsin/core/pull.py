@@ -135,19 +135,18 @@ class Puller:
                 return messages
             await asyncio.sleep(_REPEAT_S)
 
-    async def ready(self, at_most: int, ahead: int = 0) -> list[Msg]:
+    async def ready(self, at_most: int) -> list[Msg]:
         """The messages that the server has now, without waiting for others.
 
-        An open request that was not answered means that it has none. With `ahead`, so many more are
-        asked for together with them, and kept for the next calls.
+        An open request that was not answered means that it has none.
         """
         messages = self._take(at_most)
         if len(messages) == at_most or self._is_waiting():
             return messages
-        await self._request_batch(at_most - len(messages) + ahead, no_wait=True)
+        await self._request_batch(at_most - len(messages), no_wait=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(_READY_S):
-                while self._outstanding > 0 and len(messages) < at_most:
+                while self._outstanding > 0:
                     self._arrival.clear()
                     if not self._arrived:
                         await self._arrival.wait()
