@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# What decides the third-party JavaScript of the console. hatch_build.py installs it.
+ASSETS := $(wildcard assets/*) assets/.npmrc
 # Tools that write the lock files and the SBOM, and what a production installation has.
 SUPPLY := .venv-supply
 PRODUCTION := .venv-production
@@ -20,6 +22,7 @@ up: $(INSTALLED) ## run Tocsin on embedded Postgres and NATS (data in .tocsin)
 	@"$(BIN)/tocsin" up --rules examples/quickstart.yaml
 
 test: check ## every check and every test
+	@"$(BIN)/python" -m tests.browser.chromium
 	@# With bytecode, also where the environment turns it off: tests start hundreds of processes.
 	@PYTHONDONTWRITEBYTECODE= "$(BIN)/python" -m pytest -n auto --dist worksteal
 
@@ -49,12 +52,13 @@ bench: $(INSTALLED) ## every benchmark, as ratios to a limit in the same run
 clean: ## remove the virtual environments, caches and the data of `make up`
 	rm -rf $(VENV) $(SUPPLY) $(PRODUCTION) .tocsin .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(INSTALLED): pyproject.toml requirements/dev.txt
+$(INSTALLED): pyproject.toml requirements/dev.txt requirements/assets.txt hatch_build.py $(ASSETS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "tocsin needs Python 3.11 or newer: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@test -x "$(BIN)/python" || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
 	@"$(BIN)/python" $(LOCKED) --requirement requirements/dev.txt
+	@"$(BIN)/python" hatch_build.py
 	@"$(BIN)/python" $(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $(INSTALLED)
 
@@ -63,7 +67,7 @@ $(SUPPLY)/.installed: requirements/supply.txt
 	@"$(SUPPLY)/bin/python" $(LOCKED) --requirement $<
 	@touch $@
 
-$(PRODUCTION)/.installed: pyproject.toml requirements/runtime.txt requirements/build.txt
+$(PRODUCTION)/.installed: pyproject.toml requirements/runtime.txt requirements/build.txt hatch_build.py $(ASSETS)
 	@rm -rf $(PRODUCTION)
 	@$(PYTHON) -m venv $(PRODUCTION)
 	@"$(PRODUCTION)/bin/python" $(LOCKED) --requirement requirements/runtime.txt --requirement requirements/build.txt

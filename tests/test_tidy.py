@@ -82,7 +82,7 @@ def files(*folders: str, ending: str = "") -> list[Path]:
         path
         for folder in folders
         for path in (ROOT / folder).rglob(f"*{ending}")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "vendor"} & set(path.parts)
     )
 
 

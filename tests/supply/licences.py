@@ -1,4 +1,6 @@
-"""The licences of the locked packages, from the metadata of the installed ones. Needs no network.
+"""The licences of the locked packages, from the metadata of the installed ones and from npm's lock file.
+
+Needs no network.
 
 Guarantee: exit code 1 if a package has a licence that is neither allowed for every package nor named
 for this one with a reason.
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata
 
 from tests.supply.lock_files import LOCK_FILES, read_pins
+from tests.supply.npm_lock import read_npm_packages
 
 ALLOWED = {
     "0BSD",
@@ -25,6 +28,7 @@ ALLOWED = {
 }
 # Weak copyleft: used unchanged, as separate packages that a user can replace.
 NAMED = {
+    "axe-core": "MPL-2.0",
     "certifi": "MPL-2.0",
     "hypothesis": "MPL-2.0",
     "pathspec": "MPL-2.0",
@@ -90,7 +94,14 @@ def find_refused() -> Iterator[str]:
             yield f"{pin.name} is locked and not installed: run `make check` again"
             continue
         if not is_allowed(pin.name, licence):
-            yield f"{pin.name} has the licence '{licence}', which tests/supply/licences.py does not allow"
+            yield _refusal(pin.name, licence)
+    for package in read_npm_packages():
+        if not is_allowed(package.name, package.licence):
+            yield _refusal(package.name, package.licence)
+
+
+def _refusal(package: str, licence: str) -> str:
+    return f"{package} has the licence '{licence}', which tests/supply/licences.py does not allow"
 
 
 def main() -> int:

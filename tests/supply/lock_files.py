@@ -1,7 +1,8 @@
 """The lock files: which there are, what each covers, and a reader for them.
 
 One file per purpose, each complete in itself, all with the same versions. `dev.txt` covers all the
-others but `supply.txt`, whose tools have a virtual environment of their own.
+others but `assets.txt`, whose node is installed where and when the console's assets are built, and
+`supply.txt`, whose tools have a virtual environment of their own.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ LOCK_FILES = (
     LockFile("import.txt", extras=("import",)),
     LockFile("embedded.txt", extras=("embedded",)),
     LockFile("build.txt", project=False, build=True),
+    LockFile("assets.txt", project=False, extras=("assets",)),
     LockFile("supply.txt", project=False, extras=("supply",)),
 )
 

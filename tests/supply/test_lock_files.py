@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from tests.supply.lock_files import FOLDER, LOCK_FILES, ROOT, LockFile, read_pins, requirements_of
 
 DEV = LOCK_FILES[0]
-INSTALLED_HERE = [lock_file for lock_file in LOCK_FILES if lock_file.name != "supply.txt"]
+INSTALLED_HERE = [lock_file for lock_file in LOCK_FILES if lock_file.name not in ("assets.txt", "supply.txt")]
 
 
 def closure(lock_file: LockFile) -> set[str]:
