@@ -19,7 +19,7 @@ from tocsin.api.access.sessions import begin_session, delete_cookie, end_session
 from tocsin.api.context import context_of
 from tocsin.api.limits import allow_body
 
-AFTER_LOGIN = "/docs"
+AFTER_LOGIN = "/"
 _MAX_FORM_BYTES = 4096
 _HEADERS = {
     "content-security-policy": "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",

@@ -28,6 +28,7 @@ from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
 from tocsin.cli.run import make_service, stop_on_signals
+from tocsin.cli.served import SERVED
 from tocsin.cli.streams import create_streams
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
@@ -139,7 +140,7 @@ def _listening_api(settings: Settings) -> Iterator[Api]:
         listening = listen(settings, ListenAddress.parse("127.0.0.1:0"))
         taken = listening.__enter__()
     try:
-        yield Api(settings, taken)
+        yield Api(settings, taken, SERVED)
     finally:
         listening.__exit__(None, None, None)
 
