@@ -206,6 +206,7 @@ grant insert, select on tocsin.rule_cutover to tocsin_author;
 grant delete, select on tocsin.rule_cutover to tocsin_operator;
 grant delete, insert, select on tocsin.rule_cutover to tocsin_api;
 grant delete, select, update on tocsin.rule_state to tocsin_clock;
+grant select on tocsin.rule_state to tocsin_cdc;
 grant delete, insert, select, update on tocsin.rule_state to tocsin_worker;
 grant delete, insert, select, update on tocsin.rule_state to tocsin_author;
 grant delete, select, update on tocsin.rule_state to tocsin_operator;

@@ -71,7 +71,7 @@ owner_grant           -      -    -       -       S         -
 pipeline_report       SU     -    S       S       S         -
 prune_report          SU     -    S       S       SU        -
 rule_cutover          SD     -    S       SI      SD        -
-rule_state            SUD    -    SIUD    SIUD    SUD       -
+rule_state            SUD    S    SIUD    SIUD    SUD       -
 rule_version          SD     S    S       SIU     SD        -
 schedule              SUD    -    SIU     SIU     SIUD      rows
 setting               SIU    -    S       S       S         -

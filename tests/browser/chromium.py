@@ -1,7 +1,7 @@
 """The Chromium of the tests: found, or installed where that is possible.
 
 `make test` runs this module first: `python -m tests.browser.chromium`. It takes, in this order: the program
-that `TOCSIN_CHROMIUM` names, one on the path, the one that Playwright has downloaded, Debian's package
+that `TOCSIN_TEST_CHROMIUM` names, one on the path, the one that Playwright has downloaded, Debian's package
 (as root, with apt-get), a download by Playwright.
 
 Without any, the tests in a browser are skipped, and one line says so. With `CI` in the environment they
@@ -21,7 +21,7 @@ from playwright.sync_api import sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = (
     "there is no Chromium, so nothing was tested in a browser: install 'chromium', "
-    "or name its program in TOCSIN_CHROMIUM"
+    "or name its program in TOCSIN_TEST_CHROMIUM"
 )
 OPTIONS = (
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -32,7 +32,7 @@ _INSTALL_WITHIN_S = 600
 
 def find_chromium() -> str | None:
     """The program of a Chromium on this machine."""
-    named = os.environ.get("TOCSIN_CHROMIUM")
+    named = os.environ.get("TOCSIN_TEST_CHROMIUM")
     if named:
         return named
     return next((found for name in NAMES if (found := shutil.which(name))), None) or _downloaded()

@@ -63,5 +63,5 @@ async def test_each_kind_of_problem_is_noticed(api: RunningApi, visit: Visit) ->
 
 
 def test_a_program_that_is_named_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOCSIN_CHROMIUM", sys.executable)
+    monkeypatch.setenv("TOCSIN_TEST_CHROMIUM", sys.executable)
     assert find_chromium() == sys.executable

@@ -376,7 +376,7 @@ MOVED = {
     *("log_gap.from_seq", "log_gap.until_seq", "action_wait.after_seq"),
 }
 FOLLOWS_THE_STREAM = {
-    *("action.event_seq", "action_event.event_seq", "lane_partition.last_seq"),
+    *("action.event_seq", "action_event.event_seq", "lane_partition.last_seq", "message_attempt.seq"),
     *(
         "datapoint.stream_seq",
         "current_value.stream_seq",

@@ -65,7 +65,9 @@ def test_help_lists_every_command_in_its_section() -> None:
     assert tuple(sections) == _SECTIONS
     assert sections["Rules"][:3] == ["check", "plan", "apply"]
     assert sections["Look"][0] == "alarms"
-    assert sections["Act"] == ["ack", "snooze", "resolve", "silence", "send", "emit", "schedule"]
+    assert sections["Act"] == [
+        *("ack", "snooze", "resolve", "silence", "send", "emit", "checkin", "run-job", "schedule")
+    ]
     assert sections["Operate"][0] == "up"
     listed = [name for names in sections.values() for name in names]
     group = typer.main.get_command(app)

@@ -84,7 +84,14 @@ def test_the_wheel_adds_one_top_level_package(wheel: Path) -> None:
 
 def test_the_wheel_has_no_module_of_the_engine(wheel: Path) -> None:
     packages = {"/".join(name.split("/")[:2]) for name in names_in(wheel) if name.startswith("tocsin/")}
-    assert packages == {"tocsin/__init__.py", "tocsin/client", "tocsin/core", "tocsin/py.typed"}
+    assert packages == {
+        *("tocsin/__init__.py", "tocsin/py.typed"),
+        *("tocsin/client", "tocsin/core", "tocsin/nats_access"),
+    }
+    assert [name for name in names_in(wheel) if name.startswith("tocsin/nats_access/")] == [
+        "tocsin/nats_access/__init__.py",
+        "tocsin/nats_access/roles.py",
+    ]
 
 
 def test_a_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -283,3 +283,27 @@ async def test_a_heartbeat_belongs_to_the_service_of_its_loop() -> None:
         await began.wait()
         assert one.problem == "it waits"
         assert other.problem == "it is starting"
+
+
+async def test_a_service_is_stuck_when_a_loop_hangs_and_not_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = asyncio.Event()
+
+    async def run() -> None:
+        beat("fire", waiting_for="postgres is away")
+        begun.set()
+        await asyncio.Event().wait()
+
+    service = Service("waiting", run)
+    async with running(service):
+        await begun.wait()
+        waits = service.problem, service.is_stuck
+        monkeypatch.setattr(service_module, "_LONGEST_BEAT_S", -1.0)
+        hangs = service.problem, service.is_stuck
+    assert waits == ("postgres is away", False)
+    assert hangs == ("fire has not run for 0 s", True)
+
+
+async def test_a_service_that_does_not_run_is_stuck() -> None:
+    assert Service("not started", asyncio.Event().wait).is_stuck  # type: ignore[arg-type]

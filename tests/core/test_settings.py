@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +72,50 @@ def test_the_docs_describe_every_setting_as_the_code_does() -> None:
     page = (ROOT / "docs" / "operating.md").read_text()
     rows = re.findall(r"^\| `TOCSIN_(\w+)` \| [^|]*\| (.*) \|$", page, re.MULTILINE)
     assert dict(rows) == {name.upper(): field.description for name, field in Settings.model_fields.items()}
+
+
+def test_a_setting_can_be_a_file_and_a_variable_overrides_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "TOCSIN_POSTGRES").write_text("postgresql://me:secret@db/tocsin\n")
+    (tmp_path / "TOCSIN_TICK_MS").write_text("30")
+    monkeypatch.setenv("TOCSIN_SETTINGS_DIR", str(tmp_path))
+    assert (read_settings().postgres, read_settings().tick_ms) == ("postgresql://me:secret@db/tocsin", 30)
+    monkeypatch.setenv("TOCSIN_TICK_MS", "40")
+    assert read_settings().tick_ms == 40
+
+
+def test_a_bad_value_of_a_file_is_rejected_with_the_name_of_the_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "TOCSIN_TICK_MS").write_text("soon")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    with pytest.raises(InvalidInput, match="TOCSIN_TICK_MS='soon': write a number"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"x" * 70_000, "is longer than 65,536 bytes"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_setting_is_rejected_without_its_content(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / "TOCSIN_POSTGRES"
+    path.mkdir() if content is None else path.write_bytes(content)
+    monkeypatch.setenv("TOCSIN_SETTINGS_DIR", str(tmp_path))
+    with pytest.raises(InvalidInput) as rejected:
+        read_settings()
+    assert str(rejected.value).startswith(f"the setting '{path}' ")
+    assert message in str(rejected.value)
+    assert "xxx" not in str(rejected.value)
+
+
+def test_a_directory_of_settings_that_is_missing_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOCSIN_SETTINGS_DIR", "/no/such/place")
+    with pytest.raises(InvalidInput, match="TOCSIN_SETTINGS_DIR='/no/such/place' is not a directory"):
+        read_settings()

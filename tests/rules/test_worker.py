@@ -209,7 +209,9 @@ async def test_a_worker_without_a_stream_reports_how_to_create_it(
     worker = Service("worker", Worker(settings).run)
 
     async def is_reported() -> bool:
-        return "does not exist yet: `tocsin run cdc` makes it" in (worker.problem or "")
+        return "does not exist yet: `tocsin run cdc` or `tocsin streams create` makes it" in (
+            worker.problem or ""
+        )
 
     async with running(worker):
         await eventually(is_reported, "the worker reports how to create the stream")

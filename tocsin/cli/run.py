@@ -59,6 +59,7 @@ async def _run(settings: Settings, role: str) -> None:
     from tocsin.cli.session import database, message_bus
     from tocsin.core.errors import Unreachable, WrongAddress
     from tocsin.core.service import running
+    from tocsin.core.service_manager import reporting
     from tocsin.core.sql_errors import OUTAGE
 
     stop = asyncio.Event()
@@ -72,7 +73,7 @@ async def _run(settings: Settings, role: str) -> None:
         except (Unreachable, *OUTAGE) as error:  # a connection may break after it was made
             structlog.get_logger().warning("service waits", service=role, error=error)
     with service_of(settings, role) as service:
-        async with metrics_endpoint(settings, [service]), running(service):
+        async with metrics_endpoint(settings, [service]), running(service), reporting([service]):
             await stop.wait()
 
 

@@ -64,6 +64,14 @@ class Service:
         return "" if self.last_failure is None else _sentence(self.last_failure)
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether a loop hangs, or the service ended by itself: only a new process helps."""
+        overdue_s = max(
+            (time.monotonic() - expected_s for expected_s, _ in self._beats.values()), default=0.0
+        )
+        return not self.running or overdue_s > _LONGEST_BEAT_S
+
+    @property
     def problem(self) -> str | None:
         """The problem of the service; None while all of its loops run and reach their servers."""
         if not self.running:

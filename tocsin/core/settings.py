@@ -2,7 +2,7 @@
 
 Guarantee: a value out of range is rejected at start-up by name (see `read_settings`), and not found
 out by a service that misbehaves an hour later. The unit is part of the name (`_s`, `_ms`, `_h`,
-`_d`). docs/operating.md has the same descriptions.
+`_d`). docs/operating.md has the same descriptions. A setting may also be a file (`setting_files.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tocsin.core.api_settings import check_listen_address
 from tocsin.core.errors import InvalidInput
 from tocsin.core.nats_settings import NatsSettings
 from tocsin.core.quota_text import check_quotas
 from tocsin.core.setting_checks import allow_list_setting, bindings_setting, console_url_setting
+from tocsin.core.setting_files import SettingFiles
 
 _TEXTS = {
     "nats_api": "letters, digits, '$', '_' and '-', with dots between words",
@@ -38,8 +39,8 @@ _MIN_HIDDEN_LENGTH = 4
 
 
 PREFIX = "TOCSIN_"
-# The data directory of `tocsin up`, secrets of rules, and variables of the tests.
-_OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SECRET_|TEST_|FAULT_)")
+# The data directory of `tocsin up`, files with settings, the build, secrets of rules, variables of the tests.
+OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SETTINGS_DIR$|ASSETS$|SECRET_|TEST_|FAULT_)")
 
 
 class Settings(NatsSettings):
@@ -247,6 +248,12 @@ class Settings(NatsSettings):
     _secret_variables: dict[str, str] = PrivateAttr(default_factory=dict)
     _credentials_dir: str = PrivateAttr(default="")
 
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], *_: Any, **sources: PydanticBaseSettingsSource
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return sources["init_settings"], sources["env_settings"], SettingFiles(settings_cls)
+
     def model_post_init(self, _: Any) -> None:
         """Keep the secrets of the environment, so that `forget_credentials` can remove them there."""
         self._secret_variables = _secrets_of_environment()
@@ -339,7 +346,7 @@ def unknown_variables() -> dict[str, str]:
     names = [
         name
         for name in os.environ
-        if name.startswith(PREFIX) and name.upper() not in known and not _OTHER_VARIABLE.match(name)
+        if name.startswith(PREFIX) and name.upper() not in known and not OTHER_VARIABLE.match(name)
     ]
     return {name: next(iter(difflib.get_close_matches(name, known, n=1)), "") for name in sorted(names)}
 

@@ -111,6 +111,21 @@ async def test_a_name_outside_of_the_folder_is_rejected(api: RunningApi, name: s
     assert (await ann.post("/v1/rules:check", files(name=name))).status == 422
 
 
+@pytest.mark.parametrize("operation", ["check", "plan", "apply", "backtest"])
+async def test_a_name_that_looks_like_an_option_is_a_name(api: RunningApi, operation: str) -> None:
+    ann = await api.client("approver:*", "author:*")
+    headers = {"if-match": "*"} if operation == "apply" else {}
+    answer = await ann.post(f"/v1/rules:{operation}", files(name="--help/-v/rules.yaml"), headers=headers)
+    assert answer.status == 200, answer
+
+
+async def test_a_test_file_that_looks_like_an_option_is_a_file(api: RunningApi) -> None:
+    ann = await api.client("author:*")
+    both = {"files": [*files()["files"], *files(TESTS.replace("RULES", "rules.yaml"), "-v.yaml")["files"]]}
+    answer = await ann.post("/v1/rules:test", {**both, "tests": ["-v.yaml"], "only": "opens"})
+    assert answer.status == 200, answer
+
+
 @pytest.mark.parametrize("operation", ["check", "plan", "apply", "test", "backtest"])
 async def test_only_the_roles_of_the_policy_may(api: RunningApi, operation: str) -> None:
     viewer, author = await api.client("viewer:*"), await api.client("author:*")

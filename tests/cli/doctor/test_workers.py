@@ -29,7 +29,7 @@ def test_a_worker_that_cannot_start_is_reported_with_its_reason(
 
         eventually_sync(is_reported, "the doctor reports the worker", within=60)
     assert found["lane data"]["text"].endswith(
-        "; a worker cannot work: TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"
+        "; a worker cannot work: lanes: TOCSIN_DATA_PARTITIONS=4, but the data lane was created with 8"
     )
     assert found["lane data"]["remedy"] == "set it to 8"
     assert found["lane record"]["remedy"] == "set it to 8"

@@ -108,11 +108,13 @@ async def test_rules(
     access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: TestedFiles
 ) -> list[Answer]:
     only = [] if body.only is None else ["--only", body.only]
-    names = _names(body.files)
+    names = [file.name for file in body.files]
     unknown = sorted(set(body.tests or ()) - set(names))
     if unknown:
         raise InvalidInput(f"there is no file {unknown[0]!r}", remedy="name files of the request in tests")
-    answer = await _run(request, access, "test", body.files, ["--within", ".", *only, *(body.tests or names)])
+    answer = await _run(
+        request, access, "test", body.files, ["--within", ".", *only, "--", *(body.tests or names)]
+    )
     return cast(list[Answer], answer)
 
 
@@ -171,7 +173,8 @@ async def _run(
 
 
 def _names(files: list[RuleFile]) -> list[str]:
-    return [file.name for file in files]
+    """The files as the last words of a command: a name may begin with a hyphen."""
+    return ["--", *(file.name for file in files)]
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ def heartbeats(
     bad: Annotated[bool, typer.Option("--bad", help="Only late, failed, overrun and held ones.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List heartbeats: the last check-in, its duration, when the next one is due, and how late it is.
+    """List heartbeats: the last check-in, the next one, and how late it is.
 
     \b
     Examples:

@@ -41,7 +41,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain why a schedule fired or not, why an alarm has its state, or what a rule over alarms sees.
+    """Explain a fire of a schedule, the state of an alarm, or a rule over alarms.
 
     The explanation names the records that it follows from.
 
