@@ -31,6 +31,14 @@ async def list_applied(connection: Connection, kind: str | None = None, name: st
     return await fetch_dicts(connection, "rules.documents/list_rules", parameters)
 
 
+async def list_versions(
+    connection: Connection, kind: str, name: str, *, before: int | None = None, limit: int = 100
+) -> list[Row]:
+    """All versions of a document, the newest first, with the applies that stored and ended them."""
+    parameters = {"kind": kind, "name": name, "before": before, "limit": limit}
+    return await fetch_dicts(connection, "rules.documents/list_document_versions", parameters)
+
+
 async def list_channels(connection: Connection) -> list[Row]:
     """The channels. Of an address the host is shown, of a secret its reference."""
     documents = await applied_documents(connection, ChannelDocument)

@@ -92,9 +92,9 @@ SCHEDULE_BREAKS = (
     Break(
         "When a schedule fires",
         "the doctor does not look for active schedules that have no tick",
-        "tocsin/cli/sql/list_schedules_without_tick.sql",
+        "tocsin/doctor/sql/list_schedules_without_tick.sql",
         "where s.status = 'active'",
         "where false",
-        ("cli/doctor/test_doctor.py::test_doctor_finds_active_schedules_that_nothing_fires",),
+        ("doctor/test_doctor.py::test_doctor_finds_active_schedules_that_nothing_fires",),
     ),
 )
