@@ -31,6 +31,12 @@ async def list_applied(connection: Connection, kind: str | None = None, name: st
     return await fetch_dicts(connection, "rules.documents/list_rules", parameters)
 
 
+async def list_document_versions(connection: Connection, kind: str, name: str, most: int) -> list[Row]:
+    """The newest versions of one document, newest first, with the apply that stored each."""
+    parameters = {"kind": kind, "name": name, "most": most}
+    return await fetch_dicts(connection, "rules.documents/list_document_versions", parameters)
+
+
 async def list_channels(connection: Connection) -> list[Row]:
     """The channels. Of an address the host is shown, of a secret its reference."""
     documents = await applied_documents(connection, ChannelDocument)

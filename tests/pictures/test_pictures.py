@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.paths import ROOT
@@ -137,6 +137,7 @@ PICTURES: dict[str, st.SearchStrategy[Picture]] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_picture_is_well_formed_and_stays_in_its_box(name: str, data: st.DataObject) -> None:
     drawn = Drawn(data.draw(PICTURES[name]))
@@ -193,7 +194,7 @@ def test_a_picture_of_much_data_is_bounded(name: str) -> None:
 
 @pytest.mark.parametrize("name", samples())
 def test_a_sample_uses_only_classes_that_have_a_style(name: str) -> None:
-    style = (ROOT / "tocsin" / "pictures" / "pictures.css").read_text()
+    style = (ROOT / "tocsin" / "pictures" / "css" / "pictures.css").read_text()
     styled = set(re.findall(r"\.([a-z][a-z0-9-]*)", style))
     drawn = Drawn(samples()[name])
     used = {kind for element in drawn.page.iter() for kind in element.attrib.get("class", "").split()}

@@ -30,6 +30,10 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationLink, ...]], ...] = (
             NavigationLink("/alarms", "Alarms", Operation.VIEW_ALARMS, "a"),
         ),
     ),
+    (
+        "Rules",
+        (NavigationLink("/rules", "Rules", Operation.VIEW_RULES, "r"),),
+    ),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.api.route_group import RouteGroup
 from tocsin.console import static_files
-from tocsin.console.pages import alarm, alarms, find, many_alarms, now, preferences
+from tocsin.console.pages import alarm, alarms, editor, find, many_alarms, now, preferences, rules
 
 CONSOLE = RouteGroup(
     "console",
@@ -13,6 +13,8 @@ CONSOLE = RouteGroup(
         *alarms.ROUTES,
         *many_alarms.ROUTES,
         *alarm.ROUTES,
+        *rules.ROUTES,
+        *editor.ROUTES,
         *find.ROUTES,
         *preferences.ROUTES,
         *static_files.ROUTES,

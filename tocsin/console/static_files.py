@@ -46,7 +46,10 @@ class StaticFile:
 @lru_cache(maxsize=1)
 def static_files() -> dict[str, StaticFile]:
     """Every file by its path below `static/`."""
-    return dict(_files_in(files("tocsin.console") / "static", ""))
+    found = dict(_files_in(files("tocsin.console") / "static", ""))
+    # It belongs to the pictures, which are also in the report of a backtest.
+    found |= _files_in(files("tocsin.pictures") / "css", "css/")
+    return found
 
 
 def _files_in(folder: Traversable, prefix: str) -> list[tuple[str, StaticFile]]:
