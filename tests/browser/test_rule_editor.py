@@ -42,7 +42,7 @@ def plan(ann: Visitor) -> Locator:
 
 async def test_a_problem_is_shown_at_its_column(visit: Visit) -> None:
     ann = await visit("author:*")
-    await ann.open("/rules/edit")
+    await ann.open("/editor")
     await write(ann, GOOD.replace("severity: high", "severty: high"))
     await expect(plan(ann).locator("li")).to_contain_text("did you mean 'severity'?")
     await expect(plan(ann).locator(".place")).to_have_text("6:3")
@@ -52,7 +52,7 @@ async def test_a_problem_is_shown_at_its_column(visit: Visit) -> None:
 
 async def test_the_cursor_decides_what_is_offered(visit: Visit) -> None:
     ann = await visit("author:*")
-    await ann.open("/rules/edit")
+    await ann.open("/editor")
     await write(ann, "event_rule:\n  severity: ")
     await ann.page.keyboard.type("hi")
     options = ann.page.locator(".cm-tooltip-autocomplete li")
@@ -63,7 +63,7 @@ async def test_the_cursor_decides_what_is_offered(visit: Visit) -> None:
 
 async def test_a_pause_shows_the_plan_and_the_replay(visit: Visit) -> None:
     ann = await visit("approver:*")
-    await ann.open("/rules/edit")
+    await ann.open("/editor")
     await write(ann, GOOD)
     await expect(plan(ann).locator("h3")).to_contain_text("event_rule room-hot")
     await expect(ann.page.locator("#replay")).to_contain_text("Pages a day now")
@@ -75,11 +75,11 @@ async def test_a_pause_shows_the_plan_and_the_replay(visit: Visit) -> None:
 async def test_a_document_is_edited_and_rolled_back(visit: Visit) -> None:
     ann = await visit("approver:*")
     for text in (GOOD, GOOD.replace("30.0", "33.0")):
-        await ann.open("/rules/edit?kind=event_rule")
+        await ann.open("/editor?kind=event_rule")
         await write(ann, text)
         await ann.page.get_by_role("button", name="Apply").click()
         await expect(ann.page.locator("main")).to_contain_text("applied:")
-    await ann.open("/rules/history?kind=event_rule&name=room-hot")
+    await ann.open("/editor/history?kind=event_rule&name=room-hot")
     await expect(ann.page.locator(".diff .added").first).to_contain_text("33.0")
     await ann.expect_accessible()
     await ann.page.get_by_role("link", name="Roll back to version 1").click()
@@ -91,14 +91,14 @@ async def test_a_document_is_edited_and_rolled_back(visit: Visit) -> None:
 
 async def test_an_author_cannot_apply(visit: Visit) -> None:
     ann = await visit("author:*")
-    await ann.open("/rules/edit")
+    await ann.open("/editor")
     await expect(ann.page.get_by_role("button", name="Plan")).to_be_visible()
     assert await ann.page.get_by_role("button", name="Apply").count() == 0
 
 
 async def test_without_a_script_the_forms_do_the_same(visit: Visit) -> None:
     ann = await visit("approver:*", java_script_enabled=False)
-    await ann.open("/rules/edit")
+    await ann.open("/editor")
     await ann.page.get_by_label("Document").fill(GOOD.replace("severity: high", "severty: high"))
     await ann.page.get_by_role("button", name="Plan").click()
     await expect(plan(ann)).to_contain_text("did you mean 'severity'?")

@@ -16,7 +16,7 @@ h2 { font-size: 1rem; margin: 1.6rem 0 .5rem; }
 
 
 def contact_sheet(theme: str) -> str:
-    style = (ROOT / "tocsin" / "pictures" / "css" / "pictures.css").read_text(encoding="utf-8")
+    style = (ROOT / "tocsin" / "pictures" / "pictures.css").read_text(encoding="utf-8")
     pictures = "".join(f"<h2>{name}</h2>{picture}" for name, picture in samples().items())
     return (
         f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'

@@ -194,7 +194,7 @@ def test_a_picture_of_much_data_is_bounded(name: str) -> None:
 
 @pytest.mark.parametrize("name", samples())
 def test_a_sample_uses_only_classes_that_have_a_style(name: str) -> None:
-    style = (ROOT / "tocsin" / "pictures" / "css" / "pictures.css").read_text()
+    style = (ROOT / "tocsin" / "pictures" / "pictures.css").read_text()
     styled = set(re.findall(r"\.([a-z][a-z0-9-]*)", style))
     drawn = Drawn(samples()[name])
     used = {kind for element in drawn.page.iter() for kind in element.attrib.get("class", "").split()}

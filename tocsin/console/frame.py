@@ -28,6 +28,42 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationLink, ...]], ...] = (
         (
             NavigationLink("/", "Now", Operation.VIEW_ALARMS, "n"),
             NavigationLink("/alarms", "Alarms", Operation.VIEW_ALARMS, "a"),
+            NavigationLink("/silences", "Silences", Operation.VIEW_RULES, "q"),
+        ),
+    ),
+    (
+        "Time",
+        (
+            NavigationLink("/schedules", "Schedules", Operation.VIEW_SCHEDULES, "s"),
+            NavigationLink("/calendar", "Calendar", Operation.VIEW_SCHEDULES, "c"),
+            NavigationLink("/explain", "Explain", Operation.VIEW_SCHEDULES, "e"),
+            NavigationLink("/heartbeats", "Heartbeats", Operation.VIEW_SERIES, "b"),
+        ),
+    ),
+    (
+        "Data",
+        (
+            NavigationLink("/series", "Series", Operation.VIEW_SERIES, "d"),
+            NavigationLink("/systems", "Systems", Operation.VIEW_HEALTH, "y"),
+            NavigationLink("/records", "Records", Operation.VIEW_EVENTS, "r"),
+        ),
+    ),
+    (
+        "Reaction",
+        (
+            NavigationLink("/actions", "Actions", Operation.VIEW_ACTIONS, "x"),
+            NavigationLink("/notifications", "Notifications", Operation.VIEW_ALARMS, "o"),
+            NavigationLink("/dead-letters", "Dead letters", Operation.VIEW_DEAD_LETTERS, "l"),
+        ),
+    ),
+    (
+        "Set-up",
+        (
+            NavigationLink("/rules", "Rules", Operation.VIEW_RULES, "u"),
+            NavigationLink("/channels", "Channels", Operation.VIEW_RULES, "h"),
+            NavigationLink("/tocsin", "Tocsin", Operation.VIEW_HEALTH, "t"),
+            NavigationLink("/audit", "Audit", Operation.VIEW_AUDIT, "i"),
+            NavigationLink("/tokens", "Tokens", Operation.MANAGE_TOKENS, "k"),
         ),
     ),
     (

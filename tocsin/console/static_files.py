@@ -45,10 +45,9 @@ class StaticFile:
 
 @lru_cache(maxsize=1)
 def static_files() -> dict[str, StaticFile]:
-    """Every file by its path below `static/`."""
+    """Every file by its path below `static/`, and the style of the pictures."""
     found = dict(_files_in(files("tocsin.console") / "static", ""))
-    # It belongs to the pictures, which are also in the report of a backtest.
-    found |= _files_in(files("tocsin.pictures") / "css", "css/")
+    found["css/pictures.css"] = _read_file(files("tocsin.pictures") / "pictures.css")
     return found
 
 
@@ -59,11 +58,15 @@ def _files_in(folder: Traversable, prefix: str) -> list[tuple[str, StaticFile]]:
         if entry.is_dir():
             found += _files_in(entry, f"{prefix}{entry.name}/")
         elif media_type is not None:
-            content = entry.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()[:16]
-            file = StaticFile(content, gzip.compress(content, 9, mtime=0), media_type, digest)
-            found.append((prefix + entry.name, file))
+            found.append((prefix + entry.name, _read_file(entry)))
     return found
+
+
+def _read_file(entry: Traversable) -> StaticFile:
+    content = entry.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    media_type = _TYPES[entry.name[entry.name.rfind(".") :]]
+    return StaticFile(content, gzip.compress(content, 9, mtime=0), media_type, digest)
 
 
 @lru_cache(maxsize=1)

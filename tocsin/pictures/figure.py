@@ -15,7 +15,7 @@ MAX_ROWS = 500
 
 def read_style() -> str:
     """The style sheet of the pictures, for a page that is one file."""
-    return (files("tocsin.pictures") / "css" / "pictures.css").read_text(encoding="utf-8")
+    return (files("tocsin.pictures") / "pictures.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ async def serve(
             services.append(Service("api", api.run))
             state.api = api.url
             notes.append(
-                f"log in: {api.url}/login?code={await _login_code(settings)}  (once, within ten minutes)"
+                f"console: {api.url}/login?code={await _login_code(settings)}  (once, within ten minutes)"
             )
         await _serve_all(servers, settings, state, services, notes, head, stop)
 

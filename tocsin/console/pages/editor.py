@@ -1,4 +1,4 @@
-"""`/rules/edit`: what would this change do? A document with its problems, its plan and its last days replayed.
+"""`/editor`: what would this change do? A document with its problems, its plan and its last days replayed.
 
 The text is checked and planned after each pause of typing, and then replayed on the recorded data. Each of
 these runs in a process that can be killed (`tocsin.api.rule_files`), within a short time, and a newer one
@@ -37,7 +37,7 @@ from tocsin.api.rule_files.routes import (
 from tocsin.console.form import Form, read_form
 from tocsin.console.latest import Latest
 from tocsin.console.page import ConsolePage, console_page, new_nonce, visiting
-from tocsin.console.pages.rules import MOST_VERSIONS
+from tocsin.console.pages.rule_history import MOST_VERSIONS
 from tocsin.console.render import page_headers, render
 from tocsin.console.replay_view import replay_facts
 from tocsin.console.visit import Visit
@@ -174,7 +174,7 @@ async def apply(request: Request, access: Access) -> Response:
 
 def _after_apply(form: Form) -> str:
     kind, name = form.text("kind"), form.text("name")
-    return f"/rules/edit?kind={quote(kind)}&name={quote(name)}" if kind and name else "/rules"
+    return f"/editor?kind={quote(kind)}&name={quote(name)}" if kind and name else "/rules"
 
 
 def _files(form: Form) -> list[RuleFile]:
@@ -188,8 +188,8 @@ def _problems(error: TocsinError) -> list[ProblemError]:
 
 ROUTES = (
     # A channel may have an address with a token in it: its text is for authors.
-    Route("/rules/edit", console_page(Operation.PLAN_RULES, show_editor), methods=["GET"]),
-    Route("/rules/plan", _panel(Operation.PLAN_RULES, "parts/rule_plan.html", plan), methods=["POST"]),
-    Route("/rules/replay", _panel(Operation.TEST_RULES, "parts/rule_replay.html", replay), methods=["POST"]),
-    Route("/rules/apply", ConsolePage(Operation.APPLY_RULES, apply), methods=["POST"]),
+    Route("/editor", console_page(Operation.PLAN_RULES, show_editor), methods=["GET"]),
+    Route("/editor/plan", _panel(Operation.PLAN_RULES, "parts/rule_plan.html", plan), methods=["POST"]),
+    Route("/editor/replay", _panel(Operation.TEST_RULES, "parts/rule_replay.html", replay), methods=["POST"]),
+    Route("/editor/apply", ConsolePage(Operation.APPLY_RULES, apply), methods=["POST"]),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -48,6 +49,18 @@ async def _rows(visit: Visit, text: str) -> list[Found]:
     for row in await fetch_dicts(visit.connection, "tocsin.console/find_alarms", alarms):
         name = name_of(row["owner"], row["event_rule"])
         found.append(Found("alarm", name, f"{row['state']}, {short(row['id'])}", f"/alarms/{row['id']}"))
+    if visit.can(Operation.VIEW_SCHEDULES):
+        schedules = {**parameters, "owners": visit.access.owners_of(Operation.VIEW_SCHEDULES)}
+        for row in await fetch_dicts(visit.connection, "tocsin.console/find_schedules", schedules):
+            found.append(
+                Found(
+                    "schedule", name_of(row["owner"], row["name"]), row["status"], f"/schedules/{row['id']}"
+                )
+            )
+    if visit.can(Operation.VIEW_RULES):
+        for row in await fetch_dicts(visit.connection, "tocsin.console/find_rules", parameters):
+            path = f"/rules/{row['kind']}/{quote(row['name'], safe='')}"
+            found.append(Found(row["kind"].replace("_", " "), row["name"], "", path))
     return found
 
 

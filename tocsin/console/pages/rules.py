@@ -1,95 +1,139 @@
-"""`/rules`: which documents are in force? `/rules/history`: what was changed, when and by whom?"""
+"""`/rules`: which documents are in force, and since when? Each as YAML; toggling and deleting one.
+
+Every change is planned first: the page shows what an apply would change, and its button applies exactly that
+text. The version of the rule set guards it: after an apply by someone else it is refused.
+"""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rules.documents.applied import check_kind, list_applied, list_document_versions
-from rules.documents.yaml_text import document_text
+from rules.documents.applied import check_kind, list_applied
 from schemas.documents import DOCUMENT_KINDS
+from tocsin.api.rule_files.routes import AppliedFiles, PlannedFiles, apply_rules, plan_rules
 from tocsin.console.commands import command_line
+from tocsin.console.document_text import yaml_of
+from tocsin.console.form import read_form
 from tocsin.console.page import console_page
 from tocsin.console.visit import Visit
-from tocsin.core.errors import NotFound
+from tocsin.core.errors import InvalidInput, NotFound
 from tocsin.policy import Operation
 
-MOST_VERSIONS = 50
-_MOST_SHOWN = 500
-_MOST_LINES = 2_000
-
-
-class DiffLine(NamedTuple):
-    sign: str
-    """`+`, `-` or a space."""
-    text: str
+FILE = "console.yaml"
+_MOST_TEXT = 200_000
+Row = dict[str, Any]
 
 
 async def show_rules(visit: Visit) -> Response:
-    kind = visit.query("kind") or None
-    check_kind(kind)
-    text = visit.query("q").lower()
-    rows = [
-        row
-        for row in await list_applied(visit.connection, kind)
-        if text in row["name"].lower() or text in str(row["document"].get("title") or "").lower()
-    ]
-    return visit.page(
-        "pages/rules.html",
-        {
-            "kinds": list(DOCUMENT_KINDS),
-            "kind": kind or "",
-            "text": visit.query("q"),
-            "rules": rows[:_MOST_SHOWN],
-            "more": max(len(rows) - _MOST_SHOWN, 0),
-            "command": command_line("rules", *([kind] if kind else [])),
-        },
-    )
+    kind = visit.query("kind")
+    check_kind(kind or None)
+    rows = await list_applied(visit.connection, kind or None)
+    facts = {
+        "documents": rows,
+        "kind": kind,
+        "kinds": list(DOCUMENT_KINDS),
+        "command": command_line("rules", *((kind,) if kind else ())),
+    }
+    return visit.page("pages/rules.html", facts)
 
 
-async def show_history(visit: Visit) -> Response:
-    kind, name = visit.query("kind"), visit.query("name")
+async def read_document(visit: Visit, kind: str, name: str) -> Row:
     check_kind(kind)
-    rows = await list_document_versions(visit.connection, kind, name, MOST_VERSIONS + 1)
+    rows = await list_applied(visit.connection, kind, name)
     if not rows:
-        raise NotFound(f"there is no {kind} {name!r}", remedy="`tocsin rules` lists the documents in force")
-    versions = [
-        {**newer, "diff": list(_diff(kind, older, newer))}
-        for newer, older in pairwise([*rows, None])
-        if newer
+        raise NotFound(f"no {kind} {name!r} is applied")
+    return rows[0]
+
+
+async def show_rule(visit: Visit) -> Response:
+    kind, name = visit.request.path_params["kind"], visit.request.path_params["name"]
+    row = await read_document(visit, kind, name)
+    facts = {
+        "row": row,
+        "text": yaml_of(kind, row["document"]),
+        "enabled": row["document"].get("enabled"),
+        "has_form": kind in ("event_rule", "channel"),
+        "command": command_line("rules", kind, name, "--yaml"),
+    }
+    return visit.page("pages/rule.html", facts)
+
+
+async def toggle(visit: Visit) -> Response:
+    kind, name = visit.request.path_params["kind"], visit.request.path_params["name"]
+    row = await read_document(visit, kind, name)
+    enabled = row["document"].get("enabled")
+    if enabled is None:
+        raise InvalidInput(f"a {kind} cannot be disabled", remedy="delete it, or edit it")
+    document = {**row["document"], "enabled": not enabled}
+    return await show_plan(visit, yaml_of(kind, document), f"{'Disable' if enabled else 'Enable'} {name}")
+
+
+async def delete(visit: Visit) -> Response:
+    """The plan of all documents but this one."""
+    kind, name = visit.request.path_params["kind"], visit.request.path_params["name"]
+    await read_document(visit, kind, name)
+    rows = await list_applied(visit.connection)
+    kept = [
+        yaml_of(row["kind"], row["document"]) for row in rows if (row["kind"], row["name"]) != (kind, name)
     ]
-    return visit.page(
-        "pages/rule_history.html",
-        {
-            "kind": kind,
-            "name": name,
-            "versions": versions[:MOST_VERSIONS],
-            "is_cut": len(rows) > MOST_VERSIONS,
-        },
+    return await show_plan(visit, "---\n".join(kept), f"Delete {name}", prune=True)
+
+
+async def show_plan(visit: Visit, text: str, title: str, *, prune: bool = False) -> Response:
+    """What applying the text would change, and the button that does it."""
+    response = Response()
+    body = PlannedFiles.model_validate({"files": _files(text), "prune": prune})
+    plan = await plan_rules(visit.access_to(Operation.PLAN_RULES), visit.request, response, body)
+    facts = {
+        "title": title,
+        "text": text,
+        "prune": prune,
+        "etag": response.headers["etag"],
+        "changes": _changes(plan),
+        "warnings": plan.get("warnings", []),
+        "command": command_line("apply", *(("--prune",) if prune else ()), "rules/"),
+    }
+    return visit.page("pages/plan.html", facts)
+
+
+def _files(text: str) -> Sequence[Mapping[str, str]]:
+    if len(text) > _MOST_TEXT:
+        raise InvalidInput(
+            f"the documents have {len(text):,} characters", remedy="apply rule files with `tocsin apply`"
+        )
+    return [{"name": FILE, "text": text}]
+
+
+def _changes(plan: Mapping[str, Any]) -> list[Row]:
+    """What changes; documents that stay as they are are left out."""
+    return [change for change in plan.get("changes", ()) if change.get("outcome") != "unchanged"]
+
+
+async def plan(visit: Visit) -> Response:
+    form = await read_form(visit.request)
+    return await show_plan(
+        visit, form.text("text"), form.text("title", "Apply"), prune=form.text("prune") == "yes"
     )
 
 
-def _diff(kind: str, older: dict[str, Any] | None, newer: dict[str, Any]) -> Iterator[DiffLine]:
-    before = _lines(kind, older)
-    after = _lines(kind, newer)
-    for line in difflib.ndiff(before, after):
-        if not line.startswith("?"):
-            yield DiffLine(line[0], line[2:])
-
-
-def _lines(kind: str, row: dict[str, Any] | None) -> Sequence[str]:
-    if row is None:
-        return []
-    return document_text(kind, row["document"]).splitlines()[:_MOST_LINES]
+async def apply(visit: Visit) -> Response:
+    form = await read_form(visit.request)
+    prune = form.text("prune") == "yes"
+    body = AppliedFiles.model_validate({"files": _files(form.text("text")), "prune": prune})
+    await apply_rules(visit.access, visit.request, Response(), body, form.text("etag") or None)
+    title = form.text("title", "Apply")[:150]
+    return visit.done("/rules", f"applied: {title}", command=command_line("rules"))
 
 
 ROUTES = (
     Route("/rules", console_page(Operation.VIEW_RULES, show_rules), methods=["GET"]),
-    # A channel may have an address with a token in it: its text is for authors.
-    Route("/rules/history", console_page(Operation.PLAN_RULES, show_history), methods=["GET"]),
+    Route("/rules/plan", console_page(Operation.PLAN_RULES, plan), methods=["POST"]),
+    Route("/rules/apply", console_page(Operation.APPLY_RULES, apply), methods=["POST"]),
+    Route("/rules/{kind}/{name}", console_page(Operation.VIEW_RULES, show_rule), methods=["GET"]),
+    Route("/rules/{kind}/{name}/toggle", console_page(Operation.PLAN_RULES, toggle), methods=["POST"]),
+    Route("/rules/{kind}/{name}/delete", console_page(Operation.PLAN_RULES, delete), methods=["POST"]),
 )
