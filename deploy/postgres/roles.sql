@@ -111,6 +111,12 @@ grant select on tocsin.datapoint_kept to tocsin_author;
 grant delete, insert, select, update on tocsin.datapoint_kept to tocsin_operator;
 grant select on tocsin.datapoint_kept to tocsin_reader;
 grant delete, insert, select, update on tocsin.datapoint_kept to tocsin_api;
+grant select on tocsin.erasure to tocsin_clock;
+grant select on tocsin.erasure to tocsin_cdc;
+grant select on tocsin.erasure to tocsin_worker;
+grant select on tocsin.erasure to tocsin_author;
+grant select on tocsin.erasure to tocsin_operator;
+grant select on tocsin.erasure to tocsin_api;
 grant select on tocsin.event to tocsin_clock;
 grant select on tocsin.event to tocsin_cdc;
 grant select on tocsin.event to tocsin_worker;
@@ -278,6 +284,7 @@ grant execute on function tocsin.is_readable to tocsin_api, tocsin_author, tocsi
 grant execute on function tocsin.is_reserved_type to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_trusted to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.keep_answer to tocsin_api;
+grant execute on function tocsin.list_sessions to tocsin_api;
 grant execute on function tocsin.list_tokens to tocsin_api;
 grant execute on function tocsin.lock_health to tocsin_api, tocsin_author;
 grant execute on function tocsin.lock_log to tocsin_api, tocsin_author;
@@ -298,6 +305,7 @@ grant execute on function tocsin.recurrence_text to tocsin_api, tocsin_author, t
 grant execute on function tocsin.release_prune to tocsin_api, tocsin_clock, tocsin_operator;
 grant execute on function tocsin.report to tocsin_client, tocsin_worker;
 grant execute on function tocsin.report_token to tocsin_worker;
+grant execute on function tocsin.revoke_session to tocsin_api;
 grant execute on function tocsin.revoke_token to tocsin_api;
 grant execute on function tocsin.schedule_cancel to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;
 grant execute on function tocsin.schedule_cancel_all to tocsin_api, tocsin_author, tocsin_client, tocsin_operator;

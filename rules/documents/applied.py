@@ -31,9 +31,11 @@ async def list_applied(connection: Connection, kind: str | None = None, name: st
     return await fetch_dicts(connection, "rules.documents/list_rules", parameters)
 
 
-async def list_document_versions(connection: Connection, kind: str, name: str, most: int) -> list[Row]:
-    """The newest versions of one document, newest first, with the apply that stored each."""
-    parameters = {"kind": kind, "name": name, "most": most}
+async def list_versions(
+    connection: Connection, kind: str, name: str, *, before: int | None = None, limit: int = 100
+) -> list[Row]:
+    """All versions of a document, the newest first, with the applies that stored and ended them."""
+    parameters = {"kind": kind, "name": name, "before": before, "limit": limit}
     return await fetch_dicts(connection, "rules.documents/list_document_versions", parameters)
 
 

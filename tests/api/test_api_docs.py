@@ -22,7 +22,7 @@ async def test_every_snippet_of_the_page_runs(api: RunningApi, connection: Conne
     await put_series(connection, "plant-7")
     _, token = await api.mint("admin:*")
     snippets = re.findall(r"^```bash api\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(snippets) == 4
+    assert len(snippets) == 5
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-euo",

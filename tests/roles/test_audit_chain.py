@@ -12,12 +12,12 @@ from clock.time_source import wall_now
 from tests.roles.owned_database import as_role
 from tests.sql import all_rows, one_row
 from tests.wait import eventually
-from tocsin.cli.doctor.role_checks import check_rights
 from tocsin.core.audit import Actor, acting, record_audit
 from tocsin.core.audit_chain import verify_chain
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
+from tocsin.doctor.role_checks import check_rights
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 FORGED = Actor("alice@corp", "web console", LONG_AGO)

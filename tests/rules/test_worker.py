@@ -29,10 +29,10 @@ from tests.rules.lanes.lane_setup import (
 from tests.sessions import Sessions
 from tests.sql import all_rows
 from tests.wait import eventually
-from tocsin.cli.doctor.checks import check_worker_problems
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
+from tocsin.doctor.checks import check_worker_problems
 from tocsin.embedded import Nats, embedded_nats
 from tocsin.embedded.binaries import nats_binary
 

@@ -27,11 +27,11 @@ from tests.rules.apply.apply_setup import action, actions, note, put, rule
 from tests.rules.lanes.lane_setup import jetstream, make_stream, send
 from tests.sql import all_rows
 from tests.wait import eventually
-from tocsin.cli.doctor.checks import check_worker_problems
 from tocsin.core.db import Connection
 from tocsin.core.metrics import format_metrics
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
+from tocsin.doctor.checks import check_worker_problems
 
 PARTS: dict[str, Any] = {
     "lanes": Lanes,

@@ -116,6 +116,8 @@ def _checked(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return ""
     return instant_text(value) if isinstance(value, datetime) else str(value)
 
 
@@ -125,6 +127,11 @@ def instant(text: str) -> datetime:
     if read.tzinfo is None:
         raise ValueError
     return read
+
+
+def optional_instant(text: str) -> datetime | None:
+    """An instant in a cursor, or none."""
+    return instant(text) if text else None
 
 
 def big_integer(text: str) -> int:

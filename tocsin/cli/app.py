@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from tocsin.cli import (
+    doctor,
     emit,
     env,
+    forget,
     health,
     metrics,
     migrate,
@@ -27,7 +29,6 @@ from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
 from tocsin.cli.calendars import import_ics, show
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
-from tocsin.cli.doctor import doctor
 from tocsin.cli.heartbeats import check_in, heartbeats, run_job
 from tocsin.cli.records import audit, dead_letters, events, explain, tail
 from tocsin.cli.rules import apply, backtest, channels, check, export, imports, plan, rules, schema, test
@@ -154,6 +155,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "env": env.env,
         "metrics": metrics.metrics,
         "prune": prune.prune,
+        "forget": forget.forget,
         "cdc": _group(
             "Compare the record log with the record stream, and repair them.",
             {

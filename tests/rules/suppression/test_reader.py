@@ -18,9 +18,9 @@ from rules.suppression.reader import Suppressions, list_inhibiting, list_open
 from rules.suppression.silence_store import NewSilence
 from tests.clock.clock_setup import at
 from tests.rules.apply.apply_setup import put
-from tocsin.cli.doctor.silence_check import silence_finding
 from tocsin.core.audit import Actor
 from tocsin.core.db import Connection
+from tocsin.doctor.silence_check import silence_finding
 from tocsin.metrics.database_metrics import read_database_metrics
 
 ANN = Actor("ann", "test", at(0))

@@ -11,9 +11,10 @@ because browsers share cookies among the ports of a host.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -22,8 +23,8 @@ from timers.working_set import database_now
 from tocsin.api.access.caller import Caller
 from tocsin.api.access.grant_text import grant_text, parse_grant
 from tocsin.api.access.secret_text import digest_of, is_secret, new_secret
-from tocsin.core.db import Connection, fetch_dict, fetch_value, statement
-from tocsin.core.errors import Refused
+from tocsin.core.db import Connection, fetch_dict, fetch_dicts, fetch_value, statement
+from tocsin.core.errors import NotFound, Refused
 from tocsin.core.settings import Settings
 from tocsin.policy import Grant, Principal
 
@@ -95,6 +96,18 @@ async def find_session(connection: Connection, session: str) -> Caller | None:
 
 async def end_session(connection: Connection, session: str) -> None:
     await fetch_value(connection, "tocsin.api.access/end_session", {"digest": digest_of(session)})
+
+
+async def list_sessions(connection: Connection, most: int) -> list[dict[str, Any]]:
+    """The live sessions without their secrets, the newest first."""
+    return await fetch_dicts(connection, "tocsin.api.access/list_sessions", {"most": most})
+
+
+async def revoke_session(connection: Connection, id: uuid.UUID, who: str, via: str) -> None:
+    """End the session of another person. `NotFound` if it has ended."""
+    parameters = {"id": id, "revoked_by": who, "via": via}
+    if not await fetch_value(connection, "tocsin.api.access/revoke_session", parameters):
+        raise NotFound(f"there is no session '{id}'", remedy="`GET /v1/sessions` lists those that are live")
 
 
 class CookieForm(NamedTuple):

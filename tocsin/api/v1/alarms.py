@@ -21,7 +21,7 @@ from rules.suppression.reader import Suppressions
 from schemas.values.severities import level, level_name
 from timers.working_set import database_now
 from tocsin.api.access.permission import Access, may
-from tocsin.api.pages import BY_ID, Keyset, Page, Paged, instant
+from tocsin.api.pages import BY_ID, Keyset, Page, Paged, big_integer, instant
 from tocsin.api.v1.inputs import Note, OptionalText, end_of
 from tocsin.core.db import Connection, fetch_dict, fetch_dicts
 from tocsin.core.errors import NotFound
@@ -31,6 +31,7 @@ router = APIRouter(tags=["alarms"])
 Viewing = Annotated[Access, may(Operation.VIEW_ALARMS)]
 Row = dict[str, Any]
 _BY_AGE = Keyset({"since": instant, "id": BY_ID})
+_BY_SEVERITY = Keyset({"severity": big_integer, "since": instant, "id": BY_ID})
 _suppressions = Suppressions()
 
 
@@ -56,6 +57,10 @@ class AlarmView(BaseModel):
     suppressed_by: str | None = Field(
         description="`silence:ID`, `alarm:ID` or `inhibit`; null if it notifies."
     )
+    suppressed_because: str | None = Field(
+        default=None, description="The reason of the silence, or the alarm that inhibits."
+    )
+    source_event_id: uuid.UUID | None = None
     correlation_id: uuid.UUID = Field(description="Shared by all records that it leads to.")
     payload: dict[str, Any] = Field(description="Title, message, value and labels, as the rule made them.")
 
@@ -86,7 +91,7 @@ class SnoozeRequest(BaseModel):
     until: AwareDatetime | None = None
 
 
-@router.get("/alarms", summary="List alarms, the newest first")
+@router.get("/alarms", summary="List alarms, the newest or the most severe first")
 async def list_alarms(
     access: Viewing,
     page: Paged,
@@ -99,7 +104,12 @@ async def list_alarms(
     severity: Annotated[
         str | None, Query(max_length=40, description="Only of this severity and above.")
     ] = None,
+    sort: Annotated[
+        Literal["newest", "severity"], Query(description="`severity`: the most severe first.")
+    ] = "newest",
 ) -> Page[AlarmView]:
+    order = _BY_SEVERITY if sort == "severity" else _BY_AGE
+    name = "list_alarms_by_severity" if sort == "severity" else "list_alarms"
     states = {"active": UNRESOLVED, "all": STATES}.get(state, (state,))
     filters = {
         "owners": access.owners,
@@ -107,12 +117,12 @@ async def list_alarms(
         "rule": rule,
         "owner": owner,
         "severity": 0 if severity is None else level(severity),
-        **_BY_AGE.after(page),
+        **order.after(page),
     }
     async with access.session() as connection:
-        rows = await fetch_dicts(connection, "tocsin.api.v1/list_alarms", filters)
+        rows = await fetch_dicts(connection, f"tocsin.api.v1/{name}", filters)
         await add_suppressions(connection, access, rows)
-    return _BY_AGE.page(page, rows, alarm_view)
+    return order.page(page, rows, alarm_view)
 
 
 @router.get("/alarms/{id}", summary="Read an alarm")
@@ -189,7 +199,10 @@ async def add_suppressions(connection: Connection, access: Access, rows: list[Ro
     for row in rows:
         suppression = found.get(row["id"])
         key = None if suppression is None else str(suppression.key)
-        row["suppressed_by"] = "inhibit" if key and key.startswith("alarm:") and not sees_all else key
+        is_foreign = key is not None and key.startswith("alarm:") and not sees_all
+        row["suppressed_by"] = "inhibit" if is_foreign else key
+        # A silence of the instance may say why about others.
+        row["suppressed_because"] = suppression.reason if suppression is not None and sees_all else None
 
 
 def alarm_view(row: Row) -> AlarmView:

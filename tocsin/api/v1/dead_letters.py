@@ -16,7 +16,7 @@ from tocsin.core.errors import InvalidInput, Refused
 from tocsin.policy import Operation
 
 router = APIRouter(tags=["instance"])
-LetterKind = Literal["datapoint", "event", "record", "report"]
+LetterKind = Literal["datapoint", "event", "record", "report", "request", "step"]
 _TIMEOUT_S = 5
 
 

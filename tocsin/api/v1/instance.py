@@ -1,35 +1,36 @@
-"""Resources of the whole instance that are read: systems, timers, rules, channels, notifications, audit."""
+"""Resources of the whole instance: systems, timers, channels, notifications, and the doctor."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from nats.aio.client import Client
 from pydantic import BaseModel, ConfigDict, Field
 
 from rules.actions.channel_tests import await_outcome, request_test
 from rules.actions.channels import read_channel
 from rules.alarms.notifications import list_notifications as read_notifications
 from rules.delivery.alarm_facts import KINDS
-from rules.documents.applied import check_kind, list_applied
 from rules.documents.applied import list_channels as read_channels
 from rules.health.queries import list_health
 from timers.retry import retry_timer
 from timers.working_set import list_timers as read_timers
 from tocsin.api.access.permission import Access, may
-from tocsin.api.pages import MOST, Keyset, Page, Paged, big_integer
+from tocsin.api.pages import MOST, Page
 from tocsin.api.v1.inputs import OptionalText
-from tocsin.core.audit import list_audit as read_audit
-from tocsin.core.errors import InvalidInput, NotFound
+from tocsin.core.errors import InvalidInput
+from tocsin.doctor.examine import examine
 from tocsin.policy import Operation
 
 router = APIRouter(tags=["instance"])
 ViewingRules = Annotated[Access, may(Operation.VIEW_RULES)]
 ViewingHealth = Annotated[Access, may(Operation.VIEW_HEALTH)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
-_BY_ENTRY = Keyset({"id": big_integer})
 
 
 class SystemView(BaseModel):
@@ -71,17 +72,6 @@ class TimerRetried(BaseModel):
     last_error: str | None
 
 
-class RuleView(BaseModel):
-    kind: str
-    name: str
-    version: int
-    seq: int = Field(description="Seq of the apply that stored it.")
-    applied_at: datetime | None
-    applied_by: str | None
-    via: str | None
-    document: dict[str, Any]
-
-
 class ChannelView(BaseModel):
     name: str
     type: str
@@ -121,25 +111,35 @@ class NotificationView(BaseModel):
     error: str
 
 
-class AuditView(BaseModel):
-    id: int
-    at: datetime
-    who: str
-    claimed: str | None
-    via: str
-    verb: str
-    kind: str
-    owner: str
-    name: str
-    old: Any
-    new: Any
-
-
 @router.get("/systems", summary="List systems with their health")
 async def list_systems(access: ViewingHealth) -> Page[SystemView]:
     async with access.session() as connection:
         rows = await list_health(connection)
     return Page[SystemView](items=[SystemView(**row) for row in rows[:MOST]])
+
+
+class FindingView(BaseModel):
+    state: Literal["ok", "info", "red"]
+    subject: str
+    text: str
+    remedy: str = Field(description="Empty unless it is red.")
+
+
+class Findings(BaseModel):
+    is_healthy: bool = Field(description="Whether nothing is red.")
+    findings: list[FindingView]
+
+
+@router.get("/doctor", summary="Check servers, services, clocks and lag, with a remedy for each problem")
+async def run_doctor(access: ViewingHealth) -> Findings:
+    found = await examine(access.context.settings, access.session(), _client(access))
+    views = [FindingView(**finding._asdict()) for finding in found]
+    return Findings(is_healthy=all(view.state != "red" for view in views), findings=views)
+
+
+@asynccontextmanager
+async def _client(access: Access) -> AsyncIterator[Client]:
+    yield await access.context.bus()
 
 
 @router.get("/timers", summary="List pending timers, the next to fire first")
@@ -161,30 +161,6 @@ async def retry_one_timer(
     async with access.session() as connection:
         timer = await retry_timer(connection, body.kind, body.ref, body.key, await access.actor(connection))
     return TimerRetried(**{name: timer[name] for name in TimerRetried.model_fields})
-
-
-@router.get("/rules", summary="List the documents in force")
-async def list_rules(access: ViewingRules, kind: OptionalText = None) -> Page[RuleView]:
-    check_kind(kind)
-    async with access.session() as connection:
-        rows = await list_applied(connection, kind)
-    return Page[RuleView](items=[RuleView(**row) for row in rows])
-
-
-@router.get("/rules/{kind}/{name}", summary="Read a document in force")
-async def read_rule(
-    access: ViewingRules,
-    kind: Annotated[str, Path(max_length=64)],
-    name: Annotated[str, Path(max_length=128)],
-) -> RuleView:
-    check_kind(kind)
-    async with access.session() as connection:
-        rows = await list_applied(connection, kind, name)
-    if not rows:
-        raise NotFound(
-            f"no {kind} {name!r} is applied", remedy=f"`GET /v1/rules?kind={kind}` lists those that are"
-        )
-    return RuleView(**rows[0])
 
 
 @router.get("/channels", summary="List the channels, without secrets")
@@ -233,13 +209,3 @@ def _notification(row: dict[str, Any], sees_all: bool) -> NotificationView:
     return NotificationView(
         **{**{name: row[name] for name in NotificationView.model_fields}, "held_by": held_by}
     )
-
-
-@router.get("/audit", summary="List changes that people and services made, the newest first")
-async def list_audit(
-    access: Annotated[Access, may(Operation.VIEW_AUDIT)], page: Paged, name: OptionalText = None
-) -> Page[AuditView]:
-    position = _BY_ENTRY.after(page)
-    async with access.session() as connection:
-        rows = await read_audit(connection, name, after_id=position["after_id"], limit=position["limit"])
-    return _BY_ENTRY.page(page, rows, lambda row: AuditView(**row))

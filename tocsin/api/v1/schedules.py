@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from rules.actions.history import read_last_results
 from rules.apply.one_schedule import ScheduleEdit, put_one_schedule
 from timers.schedules import find_schedule, last_change_text
 from tocsin.api.access.permission import Access, may
 from tocsin.api.etags import IfMatch, check_match, etag
-from tocsin.api.pages import Keyset, Page, Paged
+from tocsin.api.pages import Keyset, Page, Paged, optional_instant
 from tocsin.api.v1.inputs import OptionalText
 from tocsin.core.db import Connection, fetch_dicts, fetch_one, retrying
 from tocsin.core.errors import NotFound
@@ -29,6 +30,17 @@ Viewing = Annotated[Access, may(Operation.VIEW_SCHEDULES)]
 Putting = Annotated[Access, may(Operation.PUT_SCHEDULE)]
 Row = dict[str, Any]
 _BY_NAME = Keyset({"owner": str, "name": str})
+_BY_FIRE = Keyset({"fire_at": optional_instant, "owner": str, "name": str})
+
+
+class LastResult(BaseModel):
+    id: uuid.UUID
+    state: str
+    attempts: int
+    error: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    took_ms: int | None
 
 
 class ScheduleView(BaseModel):
@@ -54,6 +66,9 @@ class ScheduleView(BaseModel):
     last_fired_at: datetime | None = Field(description="Newest nominal time that is done.")
     attempts: int = Field(description="Failures of the next fire; not 0 only if it fails.")
     last_error: str | None
+    fire_at: datetime | None = Field(description="The next nominal time and the spread.")
+    parked_at: datetime | None = Field(description="When it failed too often; `POST /v1/timers:retry`.")
+    last_result: LastResult | None = Field(description="The newest run of its action.")
     source: str = Field(description="`rules` for one of a rule file, otherwise `api`.")
     created_by: str
     created_via: str
@@ -101,7 +116,7 @@ class SchedulePut(BaseModel):
     schedule: ScheduleView
 
 
-@router.get("/schedules", summary="List schedules by owner and name")
+@router.get("/schedules", summary="List schedules by owner and name, or the next to fire first")
 async def list_schedules(
     access: Viewing,
     page: Paged,
@@ -109,13 +124,15 @@ async def list_schedules(
     name: OptionalText = None,
     type: OptionalText = None,
     status: Annotated[str | None, Query(pattern="^(active|paused|fired|ended|cancelled|failed)$")] = None,
+    sort: Annotated[Literal["name", "next"], Query(description="`next`: the next to fire first.")] = "name",
 ) -> Page[ScheduleView]:
+    order = _BY_FIRE if sort == "next" else _BY_NAME
+    statement = "list_schedules_by_fire" if sort == "next" else "list_schedules"
     filters = {"owners": access.owners, "owner": owner, "name": name, "type": type, "status": status}
     async with access.session() as connection:
-        rows = await fetch_dicts(
-            connection, "tocsin.api.v1/list_schedules", {**filters, **_BY_NAME.after(page)}
-        )
-    return _BY_NAME.page(page, rows, schedule_view)
+        rows = await fetch_dicts(connection, f"tocsin.api.v1/{statement}", {**filters, **order.after(page)})
+        await add_last_results(connection, rows)
+    return order.page(page, rows, schedule_view)
 
 
 @router.post(
@@ -181,7 +198,23 @@ async def find_row(connection: Connection, access: Access, id: uuid.UUID) -> Row
     row = None if key is None else await find_schedule(connection, *key)
     if row is None:
         raise NotFound(f"there is no schedule '{id}'", remedy="`GET /v1/schedules` lists them")
+    await add_last_results(connection, [row])
     return row
+
+
+async def add_last_results(connection: Connection, rows: list[Row]) -> None:
+    """Add the newest run of the action of each schedule; None without an action, or before its first run."""
+    keys = [(row["owner"], row["name"]) for row in rows if row["action"]]
+    results = await read_last_results(connection, keys) if keys else {}
+    for row in rows:
+        run = results.get((row["owner"], row["name"])) if row["action"] else None
+        row["last_result"] = None if run is None else _last_result(run)
+
+
+def _last_result(run: Row) -> LastResult:
+    took = None if run["ended_at"] is None else run["ended_at"] - run["started_at"]
+    took_ms = None if took is None else round(took.total_seconds() * 1000)
+    return LastResult(**{**run, "took_ms": took_ms})
 
 
 async def check_generation(connection: Connection, row: Row, if_match: str | None) -> None:
@@ -198,6 +231,7 @@ def schedule_view(row: Row) -> ScheduleView:
             "attempts": row["attempts"] or 0,
             "next_fire_at": next_at,
             "last_fired_at": row["last_occurrence"],
+            "last_result": row.get("last_result"),
         }
     )
 

@@ -27,11 +27,8 @@ def calendars_of_files(files: Sequence[Path]) -> Calendars:
 
 
 async def calendars_in_force() -> Calendars:
-    from rules.documents.load.calendars import Calendars
-    from rules.documents.rule_book import applied_documents
-    from schemas.documents import CalendarDocument
+    from rules.documents import calendar_year
     from tocsin.cli.session import database
 
     async with database() as connection:
-        applied = await applied_documents(connection, CalendarDocument)
-    return Calendars(model for model in applied if isinstance(model, CalendarDocument))
+        return await calendar_year.calendars_in_force(connection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from tocsin.cli.calendars.files import RuleFiles, calendars_in_force, calendars_
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table
-from tocsin.core.errors import Refused
 
 
 def show(
@@ -31,27 +29,21 @@ def show(
       tocsin calendar show business-days --year 2027 --rules examples
     """
     from clock.time_source import wall_now
-    from timers.recurrence.day_set import day_set, definition_text, parse_day
+    from rules.documents.calendar_year import days_of_year
+    from rules.documents.ics import date_texts
+    from timers.recurrence.day_set import parse_day
 
     calendars = calendars_of_files(rules) if rules else run_command(calendars_in_force())
-    if name not in calendars.names:
-        known = ", ".join(sorted(calendars.names)) or "there is none"
-        raise Refused(f"no calendar {name!r} is known", remedy=f"use one of these: {known}")
-    from rules.documents.ics import date_texts
-
     shown = year or wall_now().year
-    days = day_set(definition_text(calendars.definition(name)))
-    first = date(shown, 1, 1)
-    of_year = [day for number in range(366) if (day := first + timedelta(days=number)).year == shown]
-    found = tuple(day for day in of_year if day in days)
+    found, number = days_of_year(calendars, name, shown)
     if as_json:
         print_json({"calendar": name, "year": shown, "days": [str(day) for day in found]})
         return
     rows = []
-    for text in date_texts(found):
+    for text in date_texts(tuple(found)):
         begin, end = parse_day(text)
         span = "1 day" if begin == end else f"{(end - begin).days + 1} days"
         rows.append((f"{begin:%a} {begin}", "" if begin == end else f"{end:%a} {end}", span))
     if rows:
         print_table(("FROM", "TO", "DAYS"), rows)
-    typer.echo(f"{len(found)} of {len(of_year)} days of {shown} are in calendar {name}")
+    typer.echo(f"{len(found)} of {number} days of {shown} are in calendar {name}")

@@ -96,7 +96,7 @@ class Feed:
         self._state.coming_fires = coming_fires(rows, len(rows))
         alarms = await list_alarms(connection, states=("open",), limit=_MAX_COUNTED)
         self._state.alarms = [_open_alarm(row, now) for row in alarms]
-        dead = await fetch_one(connection, "tocsin.cli/count_dead_runs")
+        dead = await fetch_one(connection, "tocsin.doctor/count_dead_runs")
         failing = await read_failing(connection)
         self._state.undelivered = undelivered_text(failing, 0 if dead is None else dead[0])
         self._state.paused_schedules = len(

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from rules.documents.applied import check_kind, list_applied, list_document_versions
+from rules.documents.applied import check_kind, list_applied, list_versions
 from rules.documents.yaml_text import document_text
 from schemas.documents import DOCUMENT_KINDS
 from tocsin.api.access.permission import Access
@@ -72,7 +72,7 @@ async def _document(visit: Visit, kind: str, name: str) -> Facts:
     check_kind(kind)
     version = visit.query("version")
     if version:
-        rows = await list_document_versions(visit.connection, kind, name, MOST_VERSIONS)
+        rows = await list_versions(visit.connection, kind, name, limit=MOST_VERSIONS)
         rows = [row for row in rows if str(row["version"]) == version]
     else:
         rows = await list_applied(visit.connection, kind, name)

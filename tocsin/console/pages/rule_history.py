@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rules.documents.applied import check_kind, list_document_versions
+from rules.documents.applied import check_kind, list_versions
 from rules.documents.yaml_text import document_text
 from tocsin.console.page import console_page
 from tocsin.console.visit import Visit
@@ -30,7 +30,7 @@ class DiffLine(NamedTuple):
 async def show_history(visit: Visit) -> Response:
     kind, name = visit.query("kind"), visit.query("name")
     check_kind(kind)
-    rows = await list_document_versions(visit.connection, kind, name, MOST_VERSIONS + 1)
+    rows = await list_versions(visit.connection, kind, name, limit=MOST_VERSIONS + 1)
     if not rows:
         raise NotFound(f"there is no {kind} {name!r}", remedy="`tocsin rules` lists the documents in force")
     versions = [

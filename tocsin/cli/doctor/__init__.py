@@ -1,1 +1,0 @@
-"""`tocsin doctor`: its command, the checks and what they read from the servers."""
