@@ -28,8 +28,27 @@ FORMS: dict[str, Any] = {
     "/alarms/ack": lambda of: {"id": str(of.alarm)},
     "/alarms/snooze": lambda of: {"id": str(of.alarm), "for": "1h"},
     "/alarms/resolve": lambda of: {"id": str(of.alarm)},
+    "/silences/new": lambda of: {"where": "owner == 'nobody'", "for": "1h"},
+    "/silences/{id}/expire": lambda of: {},
+    "/schedules/{id}/run": lambda of: {},
+    "/schedules/{id}/pause": lambda of: {},
+    "/schedules/{id}/resume": lambda of: {},
+    "/schedules/{id}/cancel": lambda of: {},
+    "/actions/{id}/retry": lambda of: {},
+    "/actions/{id}/cancel": lambda of: {},
+    "/dead-letters/retry": lambda of: {},
+    "/channels/new": lambda of: {"name": "x", "type": "webhook"},
+    "/channels/{name}/edit": lambda of: {"name": "none"},
+    "/rules/event_rule/new": lambda of: {"name": "x", "condition": "above", "threshold": "many"},
+    "/rules/event_rule/{name}/edit": lambda of: {"name": "none"},
+    "/rules/plan": lambda of: {"text": "schedule: {nam: x}"},
+    "/rules/apply": lambda of: {"text": "schedule: {nam: x}", "etag": "*"},
+    "/rules/{kind}/{name}/toggle": lambda of: {},
+    "/rules/{kind}/{name}/delete": lambda of: {},
+    "/tokens/revoke": lambda of: {"id": "none"},
 }
 QUERIES: dict[str, Any] = {
+    "/silences/new": lambda of: "?where=true",
     "/alarms/ack": lambda of: f"?id={of.alarm}",
     "/alarms/snooze": lambda of: f"?id={of.alarm}",
     "/alarms/resolve": lambda of: f"?id={of.alarm}",
@@ -56,7 +75,7 @@ def ids(route: GuardedRoute, of: Recorded) -> dict[str, str]:
 
 
 def concerns_an_owner(route: GuardedRoute, method: str) -> bool:
-    return "{id}" in route.path or route.path in QUERIES
+    return "{id}" in route.path or route.path.startswith("/alarms/")
 
 
 def texts_of(of: Recorded, answer: HttpAnswer) -> set[str]:
@@ -104,7 +123,7 @@ async def test_a_role_may_do_what_the_policy_allows_and_is_refused_the_rest(
             assert foreign.status == 403, (place, foreign)
         elif concerns_an_owner(route, method):
             assert foreign.status == 404, (place, foreign)
-        else:
+        elif method == "GET":
             assert foreign.status == 200, (place, foreign)
         assert not texts_of(of, foreign), (place, foreign)
 

@@ -12,7 +12,8 @@ from clock.retention.report import read_prune_report
 from rules.lanes.status import count_recent_gaps, list_lanes, list_workers
 from timers.working_set import list_timers
 from tocsin.api.access.tokens import TokenChange, list_tokens, revoke_token
-from tocsin.api.v1.instance import list_audit
+from tocsin.api.v1.audit import list_audit
+from tocsin.api.v1.instance import run_doctor
 from tocsin.console.commands import command_line
 from tocsin.console.form import read_form
 from tocsin.console.page import VIA, console_page
@@ -48,6 +49,17 @@ async def show_instance(visit: Visit) -> Response:
         "command": command_line("doctor"),
     }
     return visit.page("pages/instance.html", facts)
+
+
+async def show_doctor(visit: Visit) -> Response:
+    """The checks of `tocsin doctor`, those that are red first."""
+    found = await run_doctor(visit.access)
+    order = {"red": 0, "info": 1, "ok": 2}
+    findings = sorted(found.findings, key=lambda finding: order[finding.state])
+    red = sum(finding.state == "red" for finding in findings)
+    return visit.page(
+        "pages/doctor.html", {"findings": findings, "red": red, "command": command_line("doctor")}
+    )
 
 
 async def show_audit(visit: Visit) -> Response:
@@ -87,6 +99,7 @@ async def revoke(visit: Visit) -> Response:
 
 ROUTES = (
     Route("/tocsin", console_page(Operation.VIEW_HEALTH, show_instance), methods=["GET"]),
+    Route("/tocsin/doctor", console_page(Operation.VIEW_HEALTH, show_doctor), methods=["GET"]),
     Route("/audit", console_page(Operation.VIEW_AUDIT, show_audit), methods=["GET"]),
     Route("/tokens", console_page(Operation.MANAGE_TOKENS, show_tokens), methods=["GET"]),
     Route("/tokens/revoke", console_page(Operation.MANAGE_TOKENS, revoke), methods=["POST"]),
