@@ -137,7 +137,7 @@ PICTURES: dict[str, st.SearchStrategy[Picture]] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_picture_is_well_formed_and_stays_in_its_box(name: str, data: st.DataObject) -> None:
     drawn = Drawn(data.draw(PICTURES[name]))
