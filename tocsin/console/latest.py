@@ -1,7 +1,7 @@
 """Only the newest of several works of one kind runs: a new one cancels the one before it.
 
-The editor replays a rule after each pause of typing. Its key is a random text of the page, so no page can
-cancel the replay of another one.
+The editor plans and replays a document after each pause of typing. Its key is a random text of the page, so no page can
+cancel the work of another one.
 """
 
 from __future__ import annotations

@@ -47,9 +47,7 @@ def heat_map(
             hint = f"{column_text}, for {name}: {pages[row][column]:.3g} pages a day"
             parts += _cell(row, column, pages[row][column], busiest, hint, (row, column) == current)
     height = _TOP + max(len(rows), 1) * _HEIGHT + 4
-    svg = drawing(
-        width, height, parts, title=title, description=f"at most {busiest:.3g} pages a day"
-    )
+    svg = drawing(width, height, parts, title=title, description=f"at most {busiest:.3g} pages a day")
     table = [
         (name, *(f"{value:.3g}" for value in values[: len(columns)]))
         for name, values in zip(rows, pages, strict=False)

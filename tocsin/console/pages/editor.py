@@ -46,7 +46,7 @@ from tocsin.policy import Operation
 
 FILE = "rule.yaml"
 SINCE = "7d"
-_REPLAY_WITHIN_S = 60.0
+_REPLAY_WITHIN_S = 120.0
 _PERIODS = ("1d", "7d", "30d")
 _EXAMPLE = """event_rule:
   name: room-hot
@@ -57,7 +57,7 @@ _EXAMPLE = """event_rule:
   severity: high
 """
 Facts = dict[str, Any]
-_replays = Latest()
+_latest = Latest()
 
 
 async def show_editor(visit: Visit) -> Response:
@@ -131,11 +131,12 @@ def _panel(operation: Operation, template: str, work: Work) -> ConsolePage:
 
 async def plan(request: Request, access: Access, form: Form) -> Facts:
     """The problems of the text at their places, or what an apply would change."""
+    body = PlannedFiles(files=_files(form))
     try:
-        answer = await plan_rules(access, request, Response(), PlannedFiles(files=_files(form)))
+        answer = await _latest.run(_key(access, form, "plan"), plan_rules(access, request, Response(), body))
     except TocsinError as error:
         return {"plan": {"problems": _problems(error), "remedy": error.remedy}}
-    return {"plan": {"problems": [], **answer}}
+    return {"plan": None if answer is None else {"problems": [], **answer}}
 
 
 async def replay(request: Request, access: Access, form: Form) -> Facts:
@@ -144,9 +145,10 @@ async def replay(request: Request, access: Access, form: Form) -> Facts:
     if since not in _PERIODS:
         since = SINCE
     body = ReplayedFiles(files=_files(form), since=since)
-    key = f"{access.caller.name}:{form.text('page_key')[:40]}" if form.text("page_key") else ""
     try:
-        report = await _replays.run(key, replay_rules(request, access, body, _REPLAY_WITHIN_S))
+        report = await _latest.run(
+            _key(access, form, "replay"), replay_rules(request, access, body, _REPLAY_WITHIN_S)
+        )
     except TocsinError as error:
         return {"replay": {"error": _problems(error)[0].detail}, "since": since}
     if report is None:
@@ -170,6 +172,12 @@ async def apply(request: Request, access: Access) -> Response:
         return visit.done(
             _after_apply(form), f"applied: {counts or 'no changes'}", command=f"tocsin apply {FILE}"
         )
+
+
+def _key(access: Access, form: Form, work: str) -> str:
+    """The work of one open page; empty if the form names none."""
+    page = form.text("page_key")[:40]
+    return f"{access.caller.name}:{page}:{work}" if page else ""
 
 
 def _after_apply(form: Form) -> str:
