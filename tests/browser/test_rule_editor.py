@@ -67,7 +67,7 @@ async def test_a_pause_shows_the_plan_and_the_replay(visit: Visit) -> None:
     await write(ann, GOOD)
     await expect(plan(ann).locator("h3")).to_contain_text("event_rule room-hot")
     await expect(ann.page.locator("#replay")).to_contain_text("Pages a day now")
-    await ann.page.get_by_role("button", name="Apply").click()
+    await ann.page.get_by_role("button", name="Apply", exact=True).click()
     await expect(ann.page.locator("main")).to_contain_text("applied: 1 added")
     await ann.expect_accessible()
 
@@ -77,7 +77,7 @@ async def test_a_document_is_edited_and_rolled_back(visit: Visit) -> None:
     for text in (GOOD, GOOD.replace("30.0", "33.0")):
         await ann.open("/editor?kind=event_rule")
         await write(ann, text)
-        await ann.page.get_by_role("button", name="Apply").click()
+        await ann.page.get_by_role("button", name="Apply", exact=True).click()
         await expect(ann.page.locator("main")).to_contain_text("applied:")
     await ann.open("/editor/history?kind=event_rule&name=room-hot")
     await expect(ann.page.locator(".diff .added").first).to_contain_text("33.0")
@@ -85,25 +85,25 @@ async def test_a_document_is_edited_and_rolled_back(visit: Visit) -> None:
     await ann.page.get_by_role("link", name="Roll back to version 1").click()
     await expect(editor(ann)).to_contain_text("value > 30.0")
     await expect(plan(ann)).to_contain_text("value > 30.0")
-    await ann.page.get_by_role("button", name="Apply").click()
+    await ann.page.get_by_role("button", name="Apply", exact=True).click()
     await expect(ann.page.locator("main")).to_contain_text("applied: 1 changed")
 
 
 async def test_an_author_cannot_apply(visit: Visit) -> None:
     ann = await visit("author:*")
     await ann.open("/editor")
-    await expect(ann.page.get_by_role("button", name="Plan")).to_be_visible()
-    assert await ann.page.get_by_role("button", name="Apply").count() == 0
+    await expect(ann.page.get_by_role("button", name="Plan", exact=True)).to_be_visible()
+    assert await ann.page.get_by_role("button", name="Apply", exact=True).count() == 0
 
 
 async def test_without_a_script_the_forms_do_the_same(visit: Visit) -> None:
     ann = await visit("approver:*", java_script_enabled=False)
     await ann.open("/editor")
     await ann.page.get_by_label("Document").fill(GOOD.replace("severity: high", "severty: high"))
-    await ann.page.get_by_role("button", name="Plan").click()
+    await ann.page.get_by_role("button", name="Plan", exact=True).click()
     await expect(plan(ann)).to_contain_text("did you mean 'severity'?")
     await ann.page.get_by_label("Document").fill(GOOD)
-    await ann.page.get_by_role("button", name="Replay").click()
+    await ann.page.get_by_role("button", name="Replay", exact=True).click()
     await expect(ann.page.locator("#replay")).to_contain_text("Pages a day now")
-    await ann.page.get_by_role("button", name="Apply").click()
+    await ann.page.get_by_role("button", name="Apply", exact=True).click()
     await expect(ann.page.locator("main")).to_contain_text("applied: 1 added")

@@ -66,10 +66,6 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationLink, ...]], ...] = (
             NavigationLink("/tokens", "Tokens", Operation.MANAGE_TOKENS, "k"),
         ),
     ),
-    (
-        "Rules",
-        (NavigationLink("/rules", "Rules", Operation.VIEW_RULES, "r"),),
-    ),
 )
 
 
