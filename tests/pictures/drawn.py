@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from tocsin.pictures.figure import Picture
+from tocsin.pictures.svg import CHARACTER
 
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 # The width of half a stroke may lie outside.
 _SLACK = 1.0
-_CHARACTER = 6.4
 ALLOWED_ATTRIBUTES = {
     *("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "width", "height", "points", "d"),
     *("class", "text-anchor", "href", "viewBox", "role", "aria-label"),
@@ -62,7 +62,7 @@ def _places(element: ElementTree.Element) -> Iterator[tuple[float, float]]:
         yield from _path_places(element.attrib["d"])
     elif tag == "text":
         shown = "".join(text for text in [element.text, *(child.tail for child in element)] if text)
-        width = len(shown) * _CHARACTER
+        width = len(shown) * CHARACTER
         begins = of["x"] - {"start": 0.0, "middle": width / 2, "end": width}[element.attrib["text-anchor"]]
         yield from ((begins, of["y"]), (begins + width, of["y"]))
 

@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.paths import ROOT
@@ -137,6 +137,7 @@ PICTURES: dict[str, st.SearchStrategy[Picture]] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_picture_is_well_formed_and_stays_in_its_box(name: str, data: st.DataObject) -> None:
     drawn = Drawn(data.draw(PICTURES[name]))

@@ -10,7 +10,8 @@ On failure: the page of an error has the same status, message and remedy as the 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -49,19 +50,25 @@ def console_page(operation: Operation, screen: Screen) -> ConsolePage:
     """The endpoint of a screen, or of an act, for a Starlette `Route`."""
 
     async def endpoint(request: Request, access: Access) -> Response:
-        async with access.session() as connection:
-            access = replace(access, lent=connection, via=VIA)
-            visit = Visit(
-                request,
-                access,
-                await database_now(connection),
-                preferences_of(request),
-                await read_frame(access, request.url.path),
-                new_nonce(),
-            )
+        async with visiting(request, access) as visit:
             return await screen(visit)
 
     return ConsolePage(operation, endpoint)
+
+
+@asynccontextmanager
+async def visiting(request: Request, access: Access) -> AsyncIterator[Visit]:
+    """The visit of a request that is authorised, with a session for the length of the block."""
+    async with access.session() as connection:
+        access = replace(access, lent=connection, via=VIA)
+        yield Visit(
+            request,
+            access,
+            await database_now(connection),
+            preferences_of(request),
+            await read_frame(access, request.url.path),
+            new_nonce(),
+        )
 
 
 def error_page(request: Request, error: Exception) -> Response:

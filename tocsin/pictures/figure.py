@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 from markupsafe import Markup
 
 from tocsin.pictures.svg import element
 
 MAX_ROWS = 500
+
+
+def read_style() -> str:
+    """The style sheet of the pictures, for a page that is one file."""
+    return (files("tocsin.pictures") / "pictures.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ def heat_map(
     """`pages[row][column]` is pages per day; `current` the row and column of the rule as it is."""
     columns, rows = columns[:MOST_COLUMNS], rows[:MOST_ROWS]
     busiest = max((value for line in pages for value in line), default=0.0)
+    width = max(_LEFT + max(len(columns), 1) * _WIDTH + 4, 240)
     parts = [
-        text(_LEFT, 12, column_name, "pic-quiet", within=MOST_COLUMNS * _WIDTH),
+        text(_LEFT, 12, column_name, "pic-quiet", within=width - _LEFT),
         text(0, _TOP - 8, row_name, "pic-quiet", within=_LEFT),
     ]
     for place, name in enumerate(columns):
@@ -45,11 +46,8 @@ def heat_map(
         for column, column_text in enumerate(columns):
             hint = f"{column_text}, for {name}: {pages[row][column]:.3g} pages a day"
             parts += _cell(row, column, pages[row][column], busiest, hint, (row, column) == current)
-    width = _LEFT + max(len(columns), 1) * _WIDTH + 4
     height = _TOP + max(len(rows), 1) * _HEIGHT + 4
-    svg = drawing(
-        max(width, 240), height, parts, title=title, description=f"at most {busiest:.3g} pages a day"
-    )
+    svg = drawing(width, height, parts, title=title, description=f"at most {busiest:.3g} pages a day")
     table = [
         (name, *(f"{value:.3g}" for value in values[: len(columns)]))
         for name, values in zip(rows, pages, strict=False)

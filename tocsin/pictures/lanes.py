@@ -101,7 +101,7 @@ def _draw_lane(lane: Lane, axis: TimeAxis, top: float, most: int) -> Iterator[Ma
     yield line(axis.left, top + height, axis.right, top + height, "pic-row")
     for span in merge_spans(lane.spans, axis, most):
         yield _draw_span(span, axis, top, height)
-    for mark in _spaced(lane.marks, axis):
+    for mark in _spaced(lane.marks, axis, min(MOST_MARKS, most // 3)):
         yield _draw_mark(mark, axis, top, height)
 
 
@@ -157,8 +157,8 @@ def _merged(spans: list[Span]) -> Span:
     return Span(first.start, last.end, tone, f"{len(spans)} spans", last.is_open)
 
 
-def _spaced(marks: Sequence[Mark], axis: TimeAxis) -> list[Mark]:
-    """At most `MOST_MARKS`, not more than one per five pixels."""
+def _spaced(marks: Sequence[Mark], axis: TimeAxis, most: int) -> list[Mark]:
+    """At most `most`, not more than one per five pixels."""
     found: list[Mark] = []
     free = axis.left
     for mark in sorted((mark for mark in marks if axis.shows(mark.at)), key=lambda mark: mark.at):
@@ -166,7 +166,7 @@ def _spaced(marks: Sequence[Mark], axis: TimeAxis) -> list[Mark]:
         if x >= free:
             found.append(mark)
             free = x + 5
-        if len(found) == MOST_MARKS:
+        if len(found) == most:
             break
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from markupsafe import Markup, escape
 
@@ -17,17 +18,28 @@ def number(value: float) -> str:
     return f"{round(value, 1):g}"
 
 
+# What XML cannot have, and what would turn the text around it.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def escaped(content: str) -> Markup:
+    """Text as markup, if it is not markup already. A character that cannot be shown becomes a space."""
+    return content if isinstance(content, Markup) else escape(_UNPRINTABLE.sub(" ", content))
+
+
 def element(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
     """`element("rect", x=1, class_="bar")`; an attribute that is None is left out."""
     # Not Markup.format: it takes ten times as long, and a page has thousands of elements.
     start = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value) if isinstance(value, str) else number(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
     if not children:
         return Markup(f"<{name}{start}/>")  # noqa: S704 - each part is escaped
-    return Markup(f"<{name}{start}>{''.join(map(escape, children))}</{name}>")  # noqa: S704
+    return Markup(f"<{name}{start}>{''.join(map(escaped, children))}</{name}>")  # noqa: S704
 
 
 def rect(
@@ -49,7 +61,7 @@ def text(
 ) -> Markup:
     """A text that takes at most `within`; a longer one is cut, and shown whole where a pointer rests on it."""
     shown = shorten(content, within)
-    children = [escape(shown)] if shown == content else [element("title", content), escape(shown)]
+    children = [shown] if shown == content else [element("title", content), shown]
     return element("text", *children, x=x, y=y, class_=kind or None, text_anchor=anchor)
 
 
