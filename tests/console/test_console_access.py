@@ -28,7 +28,7 @@ FORMS: dict[str, Any] = {
     "/alarms/ack": lambda of: {"id": str(of.alarm)},
     "/alarms/snooze": lambda of: {"id": str(of.alarm), "for": "1h"},
     "/alarms/resolve": lambda of: {"id": str(of.alarm)},
-    "/silences/new": lambda of: {"where": "owner == 'nobody'", "for": "1h"},
+    "/silences/new": lambda of: {"where": 'owner == "none"', "for": "1h"},
     "/silences/{id}/expire": lambda of: {},
     "/schedules/{id}/run": lambda of: {},
     "/schedules/{id}/pause": lambda of: {},

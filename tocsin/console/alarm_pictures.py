@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 from schemas.values.severities import level_name, severities
 from tocsin.api.v1.alarms import AlarmView
 from tocsin.console.filters import name_of
-from tocsin.pictures.chart import Level, Point, value_chart
+from tocsin.pictures.chart import ChartLevel, Point, value_chart
 from tocsin.pictures.figure import Picture
-from tocsin.pictures.lanes import Lane, Span, lanes_picture
+from tocsin.pictures.lanes import PictureLane, Span, lanes_picture
 from tocsin.pictures.time_axis import TimeView
 from tocsin.pictures.tones import severity_tone
 
@@ -42,7 +42,7 @@ def severities_of_day(rows: Iterable[Mapping[str, Any]], now: datetime, zone: Zo
         )
         spans.setdefault(level, []).append(span)
     lanes = [
-        Lane(level_name(level), sorted(found), href=f"/alarms?state=all&severity={level_name(level)}")
+        PictureLane(level_name(level), sorted(found), href=f"/alarms?state=all&severity={level_name(level)}")
         for level, found in sorted(spans.items(), reverse=True)
     ]
     return lanes_picture(lanes, TimeView(start, now, zone, now), title="open alarms of the last day")
@@ -53,7 +53,7 @@ def alarm_lanes(alarms: Sequence[AlarmView], now: datetime, zone: ZoneInfo) -> P
     first = min((alarm.since for alarm in alarms), default=now - timedelta(hours=1))
     start = max(min(first, now - timedelta(minutes=5)), now - _LONGEST)
     lanes = [
-        Lane(
+        PictureLane(
             name_of(alarm.owner, alarm.rule),
             [span for span in alarm_spans(alarm, now) if span.end > start],
             href=f"/alarms/{alarm.id}",
@@ -94,7 +94,7 @@ def view_of(alarm: AlarmView, now: datetime, zone: ZoneInfo) -> TimeView:
 def alarm_chart(alarm: AlarmView, points: Sequence[Point], view: TimeView) -> Picture:
     """The values of the series, the threshold, and the states of the alarm."""
     found = _THRESHOLD.search(str(alarm.payload.get("threshold") or ""))
-    levels = [Level(float(found[2]), f"fires {found[0]}")] if found else []
+    levels = [ChartLevel(float(found[2]), f"fires {found[0]}")] if found else []
     return value_chart(
         points,
         view,
