@@ -45,6 +45,9 @@ FORMS: dict[str, Any] = {
     "/rules/apply": lambda of: {"text": "schedule: {nam: x}", "etag": "*"},
     "/rules/{kind}/{name}/toggle": lambda of: {},
     "/rules/{kind}/{name}/delete": lambda of: {},
+    "/editor/plan": lambda of: {"text": "schedule: {nam: x}"},
+    "/editor/replay": lambda of: {"text": "schedule: {nam: x}"},
+    "/editor/apply": lambda of: {"text": "schedule: {nam: x}"},
     "/tokens/revoke": lambda of: {"id": "none"},
 }
 QUERIES: dict[str, Any] = {
