@@ -20,7 +20,7 @@ from tocsin.api.context import context_of
 from tocsin.api.form_page import form_page
 from tocsin.api.limits import allow_body
 
-AFTER_LOGIN = "/docs"
+AFTER_LOGIN = "/"
 _MAX_FORM_BYTES = 4096
 
 

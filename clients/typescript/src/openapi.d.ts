@@ -30,6 +30,10 @@ export type CheckInView = { arrived_at: string; labels: Record<string, unknown>;
 
 export type CheckedIn = { heartbeat: string; owner: string; run: string; status: string };
 
+export type CompletionView = { detail: string; kind: string; label: string };
+
+export type Completions = { completions: Array<CompletionView> };
+
 export type DatapointRequest = { key: string; labels?: Record<string, string> | null; owner: string; ts?: string | null; value: number | boolean | string };
 
 export type DatapointsRequest = { datapoints: Array<DatapointRequest> };
@@ -123,6 +127,8 @@ export type Page_TokenView_ = { items: Array<TokenView>; next_cursor?: string | 
 export type Page_VersionView_ = { items: Array<VersionView>; next_cursor?: string | null };
 
 export type PausedSchedule = { owner: string; schedule: string; tz: string };
+
+export type Place = { column: number; line: number; text: string };
 
 export type PlannedFiles = { files: Array<RuleFile>; prune?: boolean };
 
@@ -243,6 +249,7 @@ export interface Operations {
   "POST /v1/rules:apply": { body: AppliedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:backtest": { body: ReplayedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:check": { body: RuleFiles; answer: Record<string, unknown> };
+  "POST /v1/rules:complete": { body: Place; answer: Completions };
   "POST /v1/rules:plan": { body: PlannedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:test": { body: TestedFiles; answer: Array<Record<string, unknown>> };
   "GET /v1/rules:version": { body: undefined; answer: Record<string, unknown> };

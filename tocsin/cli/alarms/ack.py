@@ -18,7 +18,7 @@ from tocsin.cli.alarms.many import (
 from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
-from tocsin.cli.output import print_json, printable, utc_text
+from tocsin.cli.output import print_json, printable
 
 if TYPE_CHECKING:
     from rules.alarms.operator import OperatorResult
@@ -61,11 +61,11 @@ def ack(
 
 
 def _text(row: Row, result: tuple[Row, OperatorResult]) -> str:
+    from rules.alarms.operator_text import acknowledged_text
+
     after, acted = result
-    if acted.changed:
-        return f"acknowledged alarm {alarm_title(row)}, seq {acted.seq}"
-    when = f"by {after['acknowledged_by']} at {utc_text(after['acknowledged_at'])}"
-    return f"alarm {alarm_title(row)} was already acknowledged {when}"
+    by, at = after["acknowledged_by"], after["acknowledged_at"]
+    return acknowledged_text(alarm_title(row), acted.seq if acted.changed else None, by, at)
 
 
 def _facts(result: tuple[Row, OperatorResult]) -> Row:

@@ -62,7 +62,9 @@ def resolve(
 
 
 def _text(row: Row, result: OperatorResult) -> str:
-    return f"resolved alarm {alarm_title(row)}, seq {result.seq}"
+    from rules.alarms.operator_text import resolved_text
+
+    return resolved_text(alarm_title(row), result.seq)
 
 
 def _facts(result: OperatorResult) -> Row:

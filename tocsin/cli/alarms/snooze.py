@@ -19,7 +19,7 @@ from tocsin.cli.alarms.many import (
 from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, Tz, current_user
-from tocsin.cli.output import print_json, printable, utc_text
+from tocsin.cli.output import print_json, printable
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def _is_id(word: str) -> bool:
 
 
 def _text(row: Row, result: tuple[datetime | None, OperatorResult]) -> str:
+    from rules.alarms.operator_text import snoozed_text
+
     ends_at, acted = result
-    state = f"is snoozed until {utc_text(ends_at)}" if ends_at else "is no longer snoozed"
-    effect = "; its notifications and runs are held until then" if ends_at else ""
-    return f"alarm {alarm_title(row)} {state}{effect}, seq {acted.seq}"
+    return snoozed_text(alarm_title(row), acted.seq, ends_at)
 
 
 def _facts(result: tuple[datetime | None, OperatorResult]) -> Row:
