@@ -2161,6 +2161,12 @@ begin
     update moving set rules_seq = rules_seq + shift;
     insert into tocsin.rule_cutover select * from moving;
     drop table moving;
+    -- An erasure is of the records before its event. Its new seq may still be the old one of another erasure.
+    create temporary table moving on commit drop as select * from tocsin.erasure where seq > after_seq;
+    delete from tocsin.erasure where seq > after_seq;
+    update moving set seq = seq + shift;
+    insert into tocsin.erasure select * from moving;
+    drop table moving;
     update tocsin.calc_position set rules_seq = rules_seq + shift where rules_seq > after_seq;
     -- A step that waits for an event began to wait at a record of its own transaction.
     update tocsin.action_wait w set after_seq = w.after_seq + shift where w.after_seq > move_records.after_seq;
@@ -3374,5 +3380,6 @@ insert into public.tocsin_migration (number, name, checksum) values (32, '0032_s
 insert into public.tocsin_migration (number, name, checksum) values (33, '0033_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
 insert into public.tocsin_migration (number, name, checksum) values (34, '0034_alarm_links', 'ad96d08cc5a7d60755141f0b2304c6696aca818f2fcc6e5b4f373e38bbaab8de');
 insert into public.tocsin_migration (number, name, checksum) values (35, '0035_idempotency_locks', '3615c680114b75159d95fa2149be6aa9b9d41c0af764e318d6200a0b7c6c75dd');
+insert into public.tocsin_migration (number, name, checksum) values (36, '0036_erasures_move', '6a9c99a5d8efcf7b7de6f5dd07cae041433ba13e895712c9429c4dec148033fa');
 
 select tocsin.extend_log();

@@ -33,7 +33,11 @@ _CHECKS = (
     response_schema_conformance,
 )
 # No worker runs here, so there is no stream that could store data: 503 is the right answer.
-_NEEDS_A_WORKER = {("POST", "/v1/events"), ("POST", "/v1/datapoints")}
+_NEEDS_A_WORKER = {
+    ("POST", "/v1/events"),
+    ("POST", "/v1/datapoints"),
+    ("POST", "/v1/heartbeats/{name}:check-in"),
+}
 
 
 async def test_no_generated_request_fails_or_contradicts_the_document(

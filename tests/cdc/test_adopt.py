@@ -11,6 +11,7 @@ import pytest
 from cdc.adopt import Loss, adopt, find_loss
 from cdc.errors import Stopped
 from cdc.log_reader import LogReader
+from rules.erasure.erase import begin_or_continue
 from tests.cdc.published_records import (
     T0,
     append,
@@ -362,39 +363,22 @@ async def test_log_and_stream_are_compared_in_the_range_that_both_have(
     assert [body["seq"] for body in await bodies(settings, 11)] == [11, 12]
 
 
-# Every column that holds a seq: whether `tocsin.adopt` moves it with the records, or it follows the stream.
-MOVED = {
-    *(
-        "event.seq",
-        "action_step.seq",
-        "datapoint_calculated.seq",
-        "log_commit.first_seq",
-        "log_commit.last_seq",
-    ),
-    *("rule_version.from_seq", "rule_version.until_seq", "rule_cutover.rules_seq"),
-    "calc_position.rules_seq",
-    *("log_gap.from_seq", "log_gap.until_seq", "action_wait.after_seq"),
-}
-FOLLOWS_THE_STREAM = {
-    *("action.event_seq", "action_event.event_seq", "lane_partition.last_seq", "message_attempt.seq"),
-    *(
-        "datapoint.stream_seq",
-        "current_value.stream_seq",
-        "rule_cutover.seq",
-        "lane_partition.last_source_seq",
-    ),
-    *("cdc_report.first_seq", "cdc_report.last_seq", "cdc_report.seq", "event_kept.seq"),
-}
-
-
-async def test_every_column_with_a_seq_is_listed_as_moved_or_kept(connection: Connection) -> None:
+async def test_an_erasure_moves_with_the_event_that_announced_it(
+    settings: Settings, connection: Connection
+) -> None:
+    await append(connection, 4)
+    await append(connection, 2)
+    await publish_all(settings)
+    await forget_after(connection, 4)
+    assert (await begin_or_continue(connection, "ada", ACTOR)).seq == 5
+    await begin_or_continue(connection, "bob", ACTOR)
+    await adopt_now(settings, connection)
     rows = await all_rows(
         connection,
-        "select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid"
-        " where c.relnamespace = 'tocsin'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
-        " and a.attname ~ 'seq' and a.attnum > 0 and not a.attisdropped",
+        "select x.owner, e.owner as of, e.type, x.seq > 6 as moved from tocsin.erasure x left join tocsin.event e"
+        " using (seq) order by seq",
     )
-    listed = MOVED | FOLLOWS_THE_STREAM
-    assert {row["name"] for row in rows} - listed == set(), (
-        "list it here, and in tocsin.move_records if it moves"
-    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("ada", "ada", "owner-forgotten", True),
+        ("bob", "bob", "owner-forgotten", True),
+    ]

@@ -116,6 +116,8 @@ _OTHERS = (
         ("", ", for: 2s"),
     ),
 )
+# Others name them, so they may be disabled, but not missing.
+_NAMED = ("hot", "quiet", "tripped")
 RULES = {name.split("{{name: ")[1].split(",")[0] for name, *_ in _OTHERS if name.startswith("event_rule")}
 
 
@@ -126,7 +128,7 @@ def busy_rules(chance: random.Random) -> str:
         document = _chosen(chance, *template)
         if chance.random() < 0.1 and document.startswith("event_rule"):
             document = document[:-1] + ", enabled: false}"
-        if chance.random() > 0.125:
+        if chance.random() > 0.125 or any(f"name: {name}," in document for name in _NAMED):
             documents.append(document)
     return "\n---\n".join(documents)
 

@@ -30,7 +30,7 @@ import psycopg
 from rules.alarms.operator import acknowledge, snooze
 from rules.alarms.queries import list_alarms
 from rules.apply import apply, preview
-from rules.documents.load import load_text
+from rules.documents.load import LoadedDocuments, load_text
 from rules.lanes.data_stream import ensure_data_stream
 from tests.faults.busy_load import BusyLoad
 from tests.faults.busy_rules import OWNERS, RULES, busy_rules
@@ -151,17 +151,17 @@ class Hour:
         chance = random.Random(f"{self.summary.seed}/rules")
         text = busy_rules(chance)
         while not self._load.ended.is_set():
+            loaded = load_text(text)
             with suppress(TocsinError, psycopg.Error):
-                await self._apply(text)
+                await self._apply(loaded)
                 self.summary.applies += 1
                 text = busy_rules(chance)
                 await self._load.rest(chance.uniform(0.5, 1.5) * self.summary.edits_s)
             await self._load.rest(1)
 
-    async def _apply(self, text: str) -> None:
+    async def _apply(self, loaded: LoadedDocuments) -> None:
         connection = await connect(self._settings, "editor")
         try:
-            loaded = load_text(text)
             now = await database_now(connection)
             removed = (await preview(connection, loaded, now, prune=True)).plan.removed
             await apply(connection, loaded, Actor("editor", "test", now), removing=removed)
@@ -291,6 +291,8 @@ class Hour:
             summary.problems.append(
                 f"{self._load.invalid} invalid messages were sent, {summary.rejected} are dead letters"
             )
+        if not summary.applies:
+            summary.problems.append("no rules were applied")
         if row["external"] != self._load.emitted:
             summary.problems.append(f"{self._load.emitted} events were sent, {row['external']} are there")
         if summary.minutes >= 30 and not set(summary.fired_rules) >= RULES:

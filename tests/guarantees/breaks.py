@@ -7,11 +7,13 @@ changes, one after the other, in a copy of the project, and runs the tests.
 
 from __future__ import annotations
 
+from tests.guarantees.core_breaks import CORE_BREAKS
 from tests.guarantees.schedule_breaks import SCHEDULE_BREAKS
 from tests.guarantees.server_breaks import SERVER_BREAKS
 from tests.guarantees.source_break import Break
 
 BREAKS = (
+    *CORE_BREAKS,
     *SCHEDULE_BREAKS,
     *SERVER_BREAKS,
     Break(
@@ -66,9 +68,9 @@ BREAKS = (
     Break(
         "I3",
         "transactions take their seqs without a lock",
-        "migrations/versions/0019_locks_guards_and_time.sql",
-        "format('lock table tocsin.%I in share row exclusive mode;', change.lock_table)",
-        "''",
+        "migrations/versions/0020_priorities.sql",
+        "lock table tocsin.lock_log in share row exclusive mode;",
+        "",
         (
             "cdc/test_publisher.py::test_thousands_of_records_of_four_writers_that_roll_back_arrive_in_commit_order",
         ),
