@@ -241,7 +241,7 @@ export interface Operations {
   "GET /v1/rules/{kind}/{name}": { body: undefined; answer: RuleView };
   "GET /v1/rules/{kind}/{name}/versions": { body: undefined; answer: Page_VersionView_ };
   "POST /v1/rules:apply": { body: AppliedFiles; answer: Record<string, unknown> };
-  "POST /v1/rules:backtest": { body: ReplayedFiles; answer: unknown };
+  "POST /v1/rules:backtest": { body: ReplayedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:check": { body: RuleFiles; answer: Record<string, unknown> };
   "POST /v1/rules:plan": { body: PlannedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:test": { body: TestedFiles; answer: Array<Record<string, unknown>> };

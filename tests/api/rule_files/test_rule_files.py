@@ -165,6 +165,7 @@ async def test_a_client_that_accepts_events_sees_the_progress_and_then_the_resul
     sent = [{"name": "rules.yaml", "text": RULES}, {"name": "tests.yaml", "text": text}]
     accept = {"accept": "text/event-stream"}
     answer = await ann.post("/v1/rules:test", {"files": sent, "tests": ["tests.yaml"]}, headers=accept)
+    assert answer.headers["content-type"].startswith("text/event-stream"), answer
     events = [part.split("\n") for part in answer.text.strip().split("\n\n")]
     kinds = [event for event, _ in events]
     assert (kinds[0], kinds[-1]) == ("event: progress", "event: result")

@@ -124,13 +124,16 @@ async def test_rules(
     unknown = sorted(set(body.tests or ()) - set(names))
     if unknown:
         raise InvalidInput(f"there is no file {unknown[0]!r}", remedy="name files of the request in tests")
-    answer = await _run(
-        request, access, "test", body.files, ["--within", ".", *only, "--", *(body.tests or names)]
-    )
-    return cast(list[Answer], answer)
+    words = ["--within", ".", *only, "--", *(body.tests or names)]
+    return await _stream_or_run(request, access, "test", body.files, words, _WITHIN_S)
 
 
-@router.post("/rules:backtest", summary="Replay recorded data with candidate rules", responses=_STREAMED)
+@router.post(
+    "/rules:backtest",
+    summary="Replay recorded data with candidate rules",
+    response_model=Answer,
+    responses=_STREAMED,
+)
 async def backtest_rules(
     access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: ReplayedFiles
 ) -> Any:
