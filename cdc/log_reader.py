@@ -9,6 +9,7 @@ would hide the loss.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -81,6 +82,10 @@ class LogReader:
         rows = await fetch_all(self.connection, "cdc/list_gaps")
         return [Gap(*row) for row in rows]
 
+    async def erased_owners(self) -> dict[str, int]:
+        """The owners whose records lost their contents, each with the seq before which they did."""
+        return dict(await fetch_all(self.connection, "cdc/list_erasures"))
+
     async def first_hole(self, after: int) -> tuple[int, int] | None:
         """The first and last seq of the first hole after `after`."""
         row = await fetch_one(self.connection, "cdc/read_first_hole", {"after": after})
@@ -119,6 +124,12 @@ class LogReader:
     async def _identity(self, seq: int) -> tuple[Kind, UUID] | None:
         row = await fetch_one(self.connection, "cdc/read_identity", {"seq": seq})
         return (row[0], row[1]) if row else None
+
+
+def is_erased(record: Record, erased_owners: Mapping[str, int]) -> bool:
+    """Whether the content of a record was erased, by `LogReader.erased_owners`."""
+    owner = "" if isinstance(record, TombstoneRow | GapRow) else record.owner
+    return record.seq < erased_owners.get(owner, 0)
 
 
 def _record(row: TupleRow) -> Record:

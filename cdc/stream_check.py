@@ -22,7 +22,7 @@ from nats.js.errors import NotFoundError
 
 from cdc.compare import StoredMessage, difference, is_same_record
 from cdc.errors import LogHole, StreamAhead
-from cdc.log_reader import LogReader
+from cdc.log_reader import LogReader, is_erased
 from cdc.messages import message_of
 from cdc.report import read_report, report_problem
 from cdc.stream import find_stream
@@ -164,7 +164,8 @@ class StreamCheck:
             records[0], self._settings.subjects, self._settings.source, self._bus.max_payload
         )
         remedy = _REBUILD if is_same_record(expected.body, stored.body) else _ADOPT
-        return _differs(difference(expected, stored), stored, remedy)
+        erased = is_erased(records[0], await self._reader.erased_owners())
+        return _differs(difference(expected, stored, is_erased=erased), stored, remedy)
 
 
 def _differs(difference: str | None, stored: StoredMessage, remedy: str) -> StreamProblem | None:

@@ -7,13 +7,13 @@ dropped from the beginning while it runs are not differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nats.aio.client import Client
 
 from cdc.compare import StoredMessage, difference
-from cdc.log_reader import Gap, LogReader, Record
+from cdc.log_reader import Gap, LogReader, Record, is_erased
 from cdc.messages import message_of
 from cdc.read_stream import read_messages
 from cdc.stream import find_stream
@@ -93,7 +93,7 @@ async def verify(
     """Compare the range. `progress` gets the last seq that was compared."""
     first, last = ends
     verified = VerifyResult(first, last)
-    gaps = await reader.gaps()
+    gaps, erased = await reader.gaps(), await reader.erased_owners()
     stored_messages = read_messages(bus, settings.stream, first, last)
     next_message = await anext(stored_messages, None)
     for after in range(first - 1, last, _CHUNK):
@@ -104,7 +104,7 @@ async def verify(
             message = next_message if next_message is not None and next_message.seq == seq else None
             if message is not None:
                 next_message = await anext(stored_messages, None)
-            difference_text = _compare(bus, settings, records.get(seq), message)
+            difference_text = _compare(bus, settings, records.get(seq), message, erased)
             if message is not None and seq not in records and _is_accepted(gaps, seq):
                 verified.accepted += 1
             elif difference_text is not None:
@@ -118,12 +118,16 @@ async def verify(
 
 
 def _compare(
-    bus: Client, settings: Settings, record: Record | None, message: StoredMessage | None
+    bus: Client,
+    settings: Settings,
+    record: Record | None,
+    message: StoredMessage | None,
+    erased: Mapping[str, int],
 ) -> str | None:
-    expected = None
-    if record is not None:
-        expected = message_of(record, settings.subjects, settings.source, bus.max_payload)
-    return difference(expected, message)
+    if record is None:
+        return difference(None, message)
+    expected = message_of(record, settings.subjects, settings.source, bus.max_payload)
+    return difference(expected, message, is_erased=is_erased(record, erased))
 
 
 def _is_accepted(gaps: Sequence[Gap], seq: int) -> bool:

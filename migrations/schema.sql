@@ -382,6 +382,7 @@ create table tocsin.audit_seal (
     hash bytea not null,
     sealed_at timestamp with time zone not null,
     pruned_at timestamp with time zone,
+    erased_digest bytea,
     constraint audit_seal_audit_id_key UNIQUE (audit_id),
     constraint audit_seal_pkey PRIMARY KEY ("position")
 );
@@ -390,6 +391,7 @@ comment on table tocsin.audit_seal is 'Hash chain over tocsin.audit. Written by 
 comment on column tocsin.audit_seal.digest is 'SHA-256 of the row of the audit.';
 comment on column tocsin.audit_seal.hash is 'SHA-256 of the hash before and the digest.';
 comment on column tocsin.audit_seal.pruned_at is 'When retention removed the row of the audit.';
+comment on column tocsin.audit_seal.erased_digest is 'Digest of the row without its contents, which an erasure removed. The chain keeps the digest of the original.';
 
 create table tocsin.calc_position (
     only_row boolean not null default true,
@@ -536,6 +538,22 @@ create table tocsin.datapoint_kept (
     constraint datapoint_kept_pkey PRIMARY KEY (owner, key)
 );
 comment on table tocsin.datapoint_kept is 'Last datapoint of each series before the oldest partition of tocsin.datapoint. A replay that begins there needs it to know which series were stale, and since when. Written by retention.';
+
+create table tocsin.erasure (
+    seq bigint not null,
+    owner text not null,
+    arrived_until timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    counts jsonb not null default '{}'::jsonb,
+    constraint erasure_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX erasure_owner ON tocsin.erasure USING btree (owner, seq);
+comment on table tocsin.erasure is 'Erasures of the data of owners. Written by tocsin.begin_erasure and tocsin.end_erasure, for `tocsin forget`.';
+comment on column tocsin.erasure.seq is 'The event owner-forgotten: records of the owner before it have no content any more.';
+comment on column tocsin.erasure.arrived_until is 'Datapoints of the owner that arrived up to then are removed.';
+comment on column tocsin.erasure.ended_at is 'Null: interrupted. `tocsin forget` continues it.';
+comment on column tocsin.erasure.counts is 'How many rows and messages were redacted or removed, by table or stream.';
+revoke all on table tocsin.erasure from public;
 
 create table tocsin.event (
     seq bigint not null,
@@ -1367,6 +1385,25 @@ $function$;
 comment on function tocsin.audit_digest(tocsin.audit) is 'Digest of a row of the audit. tocsin/core/sql/list_seals.sql computes the same without this function.';
 revoke all on function tocsin.audit_digest(tocsin.audit) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.begin_erasure(seq bigint, arrived_until timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+begin
+    insert into tocsin.erasure (seq, owner, arrived_until)
+    select e.seq, e.owner, begin_erasure.arrived_until
+    from tocsin.event e
+    where e.seq = begin_erasure.seq and e.type = 'owner-forgotten';
+    if not found then
+        raise exception 'record % is not an event owner-forgotten', begin_erasure.seq using errcode = 'TS002';
+    end if;
+end
+$function$;
+comment on function tocsin.begin_erasure(bigint,timestamp with time zone) is 'Begins the erasure that an event owner-forgotten announces, in the transaction of the event.';
+revoke all on function tocsin.begin_erasure(bigint,timestamp with time zone) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.begin_session(login_digest bytea, session_digest bytea, expires_at timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
@@ -1615,6 +1652,18 @@ $function$;
 comment on function tocsin.duration_text(bigint) is 'A positive duration as schemas/values/duration.py writes it, such as 1h30m.';
 revoke all on function tocsin.duration_text(bigint) from public;
 
+CREATE OR REPLACE FUNCTION tocsin.end_erasure(seq bigint, counts jsonb)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    update tocsin.erasure x set ended_at = tocsin.instant(), counts = end_erasure.counts
+    where x.seq = end_erasure.seq;
+$function$;
+comment on function tocsin.end_erasure(bigint,jsonb) is 'Notes that an erasure is complete.';
+revoke all on function tocsin.end_erasure(bigint,jsonb) from public;
+
 CREATE OR REPLACE FUNCTION tocsin.end_session(digest bytea)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1634,6 +1683,88 @@ end
 $function$;
 comment on function tocsin.end_session(bytea) is 'Ends a session. False if there is none.';
 revoke all on function tocsin.end_session(bytea) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.erase_audit(erasure_seq bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    erased bigint;
+begin
+    -- A row that is not chained yet gets its digest first: the chain proves what was there.
+    while tocsin.seal_audit() > 0 loop
+    end loop;
+    with redacted as (
+        update tocsin.audit a set old = null, new = null
+        from tocsin.erasure x
+        where x.seq = erasure_seq and a.owner = x.owner and a.kind <> 'owner'
+          and (a.old is not null or a.new is not null)
+        returning a.id, tocsin.audit_digest(a) as digest
+    )
+    update tocsin.audit_seal s set erased_digest = r.digest
+    from redacted r
+    where s.audit_id = r.id;
+    get diagnostics erased = row_count;
+    return erased;
+end
+$function$;
+comment on function tocsin.erase_audit(bigint) is 'Removes old and new contents from the audit rows about a forgotten owner. Who did what and when stays, and `tocsin audit verify` still detects any other change. Returns how many had any.';
+revoke all on function tocsin.erase_audit(bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.erase_kept_events(erasure_seq bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    erased bigint;
+begin
+    update tocsin.event_kept k set payload = '{}'
+    from tocsin.erasure x
+    where x.seq = erasure_seq and k.owner = x.owner and k.seq < x.seq and k.payload <> '{}'
+      and k.type <> 'owner-forgotten';
+    get diagnostics erased = row_count;
+    return erased;
+end
+$function$;
+comment on function tocsin.erase_kept_events(bigint) is 'Removes the contents of the kept events of a forgotten owner. Returns how many had any.';
+revoke all on function tocsin.erase_kept_events(bigint) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.erase_records(erasure_seq bigint, first bigint, last bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+declare
+    forgotten text := (select e.owner from tocsin.erasure e where e.seq = erasure_seq);
+    highest bigint := least(last, erasure_seq - 1);
+    erased bigint := 0;
+    counted bigint;
+begin
+    update tocsin.ingest_event i set digest = null
+    from tocsin.event e
+    where e.seq between first and highest and e.owner = forgotten and e.origin = 'external'
+      and i.event_id = e.id and i.digest is not null;
+    update tocsin.event e set payload = '{}'
+    where e.seq between first and highest and e.owner = forgotten and e.payload <> '{}'
+      and e.type <> 'owner-forgotten';
+    get diagnostics erased = row_count;
+    update tocsin.action_step s set result = '{}'
+    where s.seq between first and highest and s.owner = forgotten and s.result <> '{}';
+    get diagnostics counted = row_count;
+    erased := erased + counted;
+    update tocsin.datapoint_calculated d set payload = '{}'
+    where d.seq between first and highest and d.owner = forgotten and d.payload <> '{}';
+    get diagnostics counted = row_count;
+    return erased + counted;
+end
+$function$;
+comment on function tocsin.erase_records(bigint,bigint,bigint) is 'Removes the contents of records of a forgotten owner in a range of seqs, before its erasure. Returns how many had any. The digests of external events go too, because short contents can be found by trying.';
+revoke all on function tocsin.erase_records(bigint,bigint,bigint) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.extend_datapoints(first date, last date)
  RETURNS integer
@@ -3166,6 +3297,10 @@ alter table tocsin.datapoint_calculated enable row level security;
 create policy readable on tocsin.datapoint_calculated as permissive for select to public using (true);
 CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.datapoint_calculated FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
 
+alter table tocsin.erasure enable row level security;
+create policy readable on tocsin.erasure as permissive for select to public using (true);
+CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.erasure FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
+
 alter table tocsin.event enable row level security;
 create policy readable on tocsin.event as permissive for select to public using (true);
 CREATE TRIGGER guard BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON tocsin.event FOR EACH STATEMENT WHEN (((current_setting('is_superuser'::text) = 'off'::text) AND ((CURRENT_USER = SESSION_USER) OR (current_setting('role'::text) <> 'none'::text)))) EXECUTE FUNCTION tocsin.refuse_direct_write();
@@ -3218,6 +3353,7 @@ insert into public.tocsin_migration (number, name, checksum) values (27, '0027_m
 insert into public.tocsin_migration (number, name, checksum) values (28, '0028_api_sessions', '909791aa17dbbd794b7407156f795140dc5bb3af749190cb9a06a04387276f5f');
 insert into public.tocsin_migration (number, name, checksum) values (29, '0029_idempotency_keys', '28d5bfb2c91e2c290018980c21c4a5ac4a4aae6a6f42daa5b1fcd91149091288');
 insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
-insert into public.tocsin_migration (number, name, checksum) values (31, '0031_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
+insert into public.tocsin_migration (number, name, checksum) values (31, '0031_erasures', 'f0136f6a9387854aac787970a39354d2b4822b1fe46b0a6204213012e316cd54');
+insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
 
 select tocsin.extend_log();

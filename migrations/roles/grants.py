@@ -44,6 +44,7 @@ current_value         SUD    S    SIU     SU      SUD       rows
 datapoint             S      -    SI      S       S         rows
 datapoint_calculated  S      S    S       S       S         rows
 datapoint_kept        SIUD   -    S       S       SIUD      rows
+erasure               S      S    S       S       S         -
 event                 S      S    S       S       S         rows
 event_kept            S      -    S       S       S         rows
 event_lineage         SD     -    SIU     S       SD        -
@@ -91,6 +92,7 @@ _FUNCTIONS = MappingProxyType(
         "append": "clock cdc worker author operator",
         "arm": "worker author operator",
         "audit_digest": "",
+        "begin_erasure": "",
         "begin_session": "api",
         "cancel": "worker author operator",
         "cancel_all": "worker author operator",
@@ -101,7 +103,11 @@ _FUNCTIONS = MappingProxyType(
         "deadline_after_gaps": "clock cdc worker author operator",
         "drop_partition": "clock operator",
         "duration_text": _ALL,
+        "end_erasure": "",
         "end_session": "api",
+        "erase_audit": "",
+        "erase_kept_events": "",
+        "erase_records": "",
         "extend_datapoints": "worker",
         "extend_log": "clock cdc worker",
         "find_answer": "api",

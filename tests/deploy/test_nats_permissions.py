@@ -100,6 +100,8 @@ async def test_no_running_service_creates_changes_or_empties_a_stream(server: Gu
         "admin": [
             *(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in STREAMS),
             "$JS.API.STREAM.DELETE.tocsin",
+            "$JS.API.STREAM.PURGE.tocsin-data",
+            *(f"$JS.API.STREAM.MSG.DELETE.{stream}" for stream in dead),
         ],
     }
     if user == "admin":

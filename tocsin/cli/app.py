@@ -11,6 +11,7 @@ from tocsin.cli import (
     doctor,
     emit,
     env,
+    forget,
     health,
     metrics,
     migrate,
@@ -154,6 +155,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "env": env.env,
         "metrics": metrics.metrics,
         "prune": prune.prune,
+        "forget": forget.forget,
         "cdc": _group(
             "Compare the record log with the record stream, and repair them.",
             {

@@ -1,7 +1,7 @@
 """Checks the hash chain of the audit.
 
 Guarantee: `verify_chain` reports every chained row that was changed or removed otherwise than by
-retention, and every link that was changed, removed or inserted. It computes the hashes itself, with
+retention or `tocsin forget`, and every link that was changed, removed or inserted. It computes the hashes itself, with
 built-in functions of Postgres only.
 
 What it cannot detect: the removal of the newest links together with their rows, or a chain that was
@@ -49,7 +49,7 @@ async def verify_chain(
     while chunk := await fetch_all(
         connection, "tocsin.core/list_seals", {"after": report.position, "limit": _CHUNK}
     ):
-        for position, audit_id, digest, before, link, is_pruned, present in chunk:
+        for position, audit_id, digest, before, link, is_pruned, present, erased in chunk:
             if previous is not None and position != report.position + 1:
                 _add(report, f"links {report.position + 1} to {position - 1} are missing")
             if previous is not None and bytes(before) != previous:
@@ -58,7 +58,7 @@ async def verify_chain(
                 _add(report, f"link {position} was changed")
             if present is None and not is_pruned:
                 _add(report, f"row {audit_id} of the audit is missing")
-            if present is not None and bytes(present) != bytes(digest):
+            if present is not None and bytes(present) != bytes(erased or digest):
                 _add(report, f"row {audit_id} of the audit was changed")
             if head is not None and position == head[0]:
                 seen_head = bytes(link).hex() == head[1].lower()

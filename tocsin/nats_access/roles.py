@@ -217,7 +217,8 @@ def admin(namespace: str) -> NatsRole:
     streams = streams_of(namespace)
     return NatsRole(
         "admin",
-        "`tocsin streams create` and `tocsin cdc rebuild`: creates, changes and rebuilds the streams. "
+        "`tocsin streams create`, `tocsin cdc rebuild` and `tocsin forget`: creates, changes and rebuilds the "
+        "streams, and erases the data of an owner. "
         "Keep its password away from the hosts of the services.",
         (
             *_records(namespace),
@@ -226,6 +227,8 @@ def admin(namespace: str) -> NatsRole:
             *_api("STREAM.UPDATE", *streams),
             *_api("STREAM.DELETE", namespace),
             *_api("STREAM.MSG.GET", *streams),
+            *_api("STREAM.PURGE", f"{namespace}-data"),
+            *_api("STREAM.MSG.DELETE", f"{namespace}-dead", f"{namespace}-consumers-dead"),
             *_api("CONSUMER.LIST", namespace),
             *_api("INFO"),
             USER_INFO,

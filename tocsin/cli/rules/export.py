@@ -9,7 +9,7 @@ import typer
 
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, check_output, instant_or_ago
-from tocsin.cli.output import print_json, utc_text
+from tocsin.cli.output import print_json, printable, utc_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -65,9 +65,9 @@ async def recording_window(since: str, until: str | None) -> tuple[datetime, dat
     """Start and end of a recording.
 
     Warns if the window starts before the oldest kept data, because alarms that retention has removed
-    look as if they had never opened.
+    look as if they had never opened, and names the owners whose data was erased since its start.
     """
-    from rules.replay.backtest.recording.database import complete_since
+    from rules.replay.backtest.recording.database import complete_since, erased_since
     from timers.working_set import database_now
     from tocsin.cli.session import database
     from tocsin.core.errors import InvalidInput
@@ -75,12 +75,16 @@ async def recording_window(since: str, until: str | None) -> tuple[datetime, dat
     async with database() as connection:
         now = await database_now(connection)
         oldest_complete = await complete_since(connection)
+        erased = await erased_since(connection)
     end = now if until is None else instant_or_ago(until, "--until", now)
     begin = instant_or_ago(since, "--since", now)
     if begin >= end:
         raise InvalidInput(
             f"--since {since} is not before --until {until or 'now'}", remedy="choose an earlier --since"
         )
+    forgotten = sorted({owner for owner, erased_at in erased if erased_at >= begin})
+    if forgotten:
+        typer.echo(printable(f"left out, because their data was erased: {', '.join(forgotten)}"), err=True)
     if oldest_complete is not None and begin < oldest_complete:
         typer.echo(
             f"retention has removed data from before {utc_text(oldest_complete)}, "

@@ -166,6 +166,11 @@ async def complete_since(connection: Connection) -> datetime | None:
     return max((instant for instant in retained_from if instant is not None), default=None)
 
 
+async def erased_since(connection: Connection) -> list[tuple[str, datetime]]:
+    """The owners whose data was erased, and when: recordings of a time before leave them out."""
+    return await fetch_all(connection, "rules.replay.backtest/list_erasures")
+
+
 async def _reading_session(settings: Settings) -> Connection:
     """Open a session that may be idle inside its transaction for any time: it holds no lock."""
     session = await connect(settings, "backtest")

@@ -1,0 +1,2 @@
+-- Removes the contents of the kept events of the owner of an erasure.
+select tocsin.erase_kept_events(%(seq)s)
