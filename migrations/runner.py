@@ -5,12 +5,15 @@ wait. A service rejects a database that lacks a version, or whose recorded versi
 this program: one was edited, has another name, or is unknown.
 
 Why one transaction: an upgrade that fails half-way leaves the database at the version that it had.
+Services that work meanwhile may hold what a version locks, or lock it in another order. Then the
+transaction is started again, a few times.
 
 On failure: `Refused` names the database, the version and the remedy.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +26,9 @@ from tocsin.core.db import Connection, fetch_all, fetch_value, statement
 from tocsin.core.errors import Refused
 
 _log = structlog.get_logger()
+_ATTEMPTS = 10
+_PAUSE_S = 1.0
+_LOST_RACE = (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,22 @@ def versions() -> tuple[Migration, ...]:
 async def migrate(connection: Connection, known: tuple[Migration, ...] | None = None) -> list[str]:
     """Apply the missing versions and return their names."""
     known = versions() if known is None else known
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return await _migrate(connection, known)
+        except _LOST_RACE as error:
+            _log.warning("migration starts again", attempt=attempt, error=error)
+            await asyncio.sleep(_PAUSE_S)
+    try:
+        return await _migrate(connection, known)
+    except _LOST_RACE as error:
+        raise Refused(
+            f"nothing was migrated: other sessions hold the locks that it needs ({str(error).splitlines()[0]})",
+            remedy="stop the workers and the clock, or end the session that `pg_stat_activity` shows, and try again",
+        ) from None
+
+
+async def _migrate(connection: Connection, known: tuple[Migration, ...]) -> list[str]:
     applied_now: list[str] = []
     async with connection.transaction():
         await _lock_migrations(connection)
@@ -62,7 +84,8 @@ async def migrate(connection: Connection, known: tuple[Migration, ...] | None = 
                 statement("migrations/record_migration"), (version.number, version.name, version.checksum)
             )
             applied_now.append(version.name)
-            _log.info("migration applied", version=version.name)
+    for name in applied_now:
+        _log.info("migration applied", version=name)
     return applied_now
 
 

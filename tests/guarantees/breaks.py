@@ -36,7 +36,7 @@ BREAKS = (
     Break(
         "I2",
         "append does not compare the epoch",
-        "migrations/versions/0002_record_log.sql",
+        "migrations/versions/0020_priorities.sql",
         "if expected_epoch is not null and expected_epoch <> current_epoch then",
         "if false then",
         (

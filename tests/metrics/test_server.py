@@ -200,6 +200,7 @@ async def test_a_service_that_fails_or_hangs_is_not_healthy(
     async with running(failing), served(exposition) as port:
         await eventually(lambda: _has_failed(failing), "it fails")
         assert await ask(port, "/healthz") == (503, "clock: cannot reach nats at nowhere: start it\n")
+        assert await ask(port, "/livez") == (200, "ok\n"), "a restart would not help"
         assert (await scrape(port))("tocsin_service_up", service="clock") == 0
     hanging = service()
     exposition = Exposition(settings, [hanging], [])
@@ -209,6 +210,7 @@ async def test_a_service_that_fails_or_hangs_is_not_healthy(
         status, reason = await ask(port, "/healthz")
         assert status == 503
         assert re.fullmatch(r"clock: loop has not run for \d+ s\n", reason)
+        assert await ask(port, "/livez") == (503, "a loop hangs: restart the process\n")
 
 
 async def _has_failed(service: Service) -> bool:
@@ -218,7 +220,7 @@ async def _has_failed(service: Service) -> bool:
 @pytest.mark.parametrize(
     ("request_", "status", "body"),
     [
-        (b"GET /nowhere HTTP/1.1\r\n\r\n", 404, "not found: use /metrics or /healthz\n"),
+        (b"GET /nowhere HTTP/1.1\r\n\r\n", 404, "not found: use /metrics, /healthz or /livez\n"),
         (b"POST /metrics HTTP/1.1\r\n\r\n", 405, "only GET and HEAD are supported\n"),
         (b"rubbish\r\n\r\n", 400, "not an HTTP request: send GET /metrics\n"),
         (b"GET /\xff HTTP/1.1\r\n\r\n", 400, "not an HTTP request: send GET /metrics\n"),

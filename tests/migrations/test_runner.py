@@ -121,6 +121,37 @@ async def test_a_service_refuses_a_newer_database(connection: Connection) -> Non
         await refuse_unmigrated(connection)
 
 
+@pytest.mark.parametrize("sqlstate", ["40P01", "55P03"])
+async def test_a_version_that_loses_a_race_for_its_locks_is_applied_again(
+    fresh: Connection, sqlstate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Services that work meanwhile take the same locks in another order."""
+    monkeypatch.setattr("migrations.runner._PAUSE_S", 0.01)
+    await migrate(fresh, (FIRST,))
+    await fresh.execute("create sequence attempt")  # is not rolled back
+    assert await migrate(fresh, (FIRST, _losing(sqlstate, 2))) == ["0002_losing"]
+    assert await applied(fresh) == ["0001_first", "0002_losing"]
+
+
+async def test_a_version_that_never_gets_its_locks_is_refused_with_the_remedy(
+    fresh: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("migrations.runner._PAUSE_S", 0.01)
+    await migrate(fresh, (FIRST,))
+    await fresh.execute("create sequence attempt")
+    with pytest.raises(Refused, match=r"nothing was migrated: .* stop the workers"):
+        await migrate(fresh, (FIRST, _losing("40P01", 1_000)))
+    assert await applied(fresh) == ["0001_first"]
+
+
+def _losing(sqlstate: str, times: int) -> Migration:
+    """A version that fails so often."""
+    fails = (
+        f"if nextval('attempt') <= {times} then raise exception 'lost' using errcode = '{sqlstate}'; end if;"
+    )
+    return Migration(2, "0002_losing", f"do $$ begin {fails} end $$; create table late (id integer)".encode())
+
+
 async def test_a_second_migrator_waits_longer_than_its_lock_timeout_and_finds_nothing_to_do(
     empty: Settings, fresh: Connection
 ) -> None:

@@ -81,6 +81,11 @@ class Exposition:
         groups = [process.metrics, *self._groups, *([] if database is None else [database])]
         return format_openmetrics(groups) if openmetrics else format_metrics(groups)
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether only a new process helps."""
+        return any(service.is_stuck for service in self._services)
+
     async def problem(self) -> str | None:
         """The problem of this process in one line; None if it is healthy."""
         for service in self._services:

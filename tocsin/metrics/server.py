@@ -1,15 +1,16 @@
-"""`/metrics` and `/healthz` over HTTP, with a minimal server.
+"""`/metrics`, `/healthz` and `/livez` over HTTP, with a minimal server.
 
 Guarantee: whatever a client sends, or does not send, costs a bounded amount of memory and time and
 reaches nothing but the exposition. One request per connection, at most 8 kB, two seconds to send it,
 ten seconds in all, 32 connections at a time. If all are taken, a new one replaces the oldest that has
 sent no request, and without such a one the oldest of the address with the most connections.
 
-With a token, `/metrics` is for clients that send it. `/healthz` returns ok or not to every client. The
+`/livez` fails only if a new process would help: not while the service waits for Postgres or NATS. With a
+token, `/metrics` is for clients that send it. `/healthz` and `/livez` return ok or not to every client. The
 reason is only for clients that send the token, or for those on this host if there is none: it can
 have names of servers and texts of errors.
 
-Why no framework: two paths need none of its features, and every one of them would have to be turned
+Why no framework: three paths need none of its features, and every one of them would have to be turned
 off.
 
 On failure: an address that cannot be listened on raises `Refused` at the start, with the value of
@@ -165,6 +166,10 @@ class MetricsServer:
             text = await self._exposition.metrics(openmetrics=request.openmetrics)
             kind = OPENMETRICS_CONTENT_TYPE if request.openmetrics else CONTENT_TYPE
             return Response(HTTPStatus.OK, text, kind)
+        if request.path == "/livez":
+            is_stuck = self._exposition.is_stuck
+            status = HTTPStatus.SERVICE_UNAVAILABLE if is_stuck else HTTPStatus.OK
+            return Response(status, "a loop hangs: restart the process\n" if is_stuck else "ok\n")
         if request.path == "/healthz":
             problem = await self._exposition.problem()
             if problem is None:
@@ -172,7 +177,7 @@ class MetricsServer:
             is_trusted = has_token if self._token else _is_on_this_host(address)
             shown = problem if is_trusted else "not healthy: its log and `tocsin doctor` have the reason"
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, f"{shown}\n")
-        return Response(HTTPStatus.NOT_FOUND, "not found: use /metrics or /healthz\n")
+        return Response(HTTPStatus.NOT_FOUND, "not found: use /metrics, /healthz or /livez\n")
 
     def _has_token(self, request: Request) -> bool:
         kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -14,10 +14,11 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,27 +27,19 @@ import psycopg
 from nats.errors import Error as NatsError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from migrations.runner import migrate
-from rules.apply import apply
-from rules.documents.load import load_text
-from rules.lanes.data_stream import ensure_data_stream
-from tests.faults.chaos import consumer
+from tests.faults.chaos import consumer, prepare
 from tests.faults.chaos.background import Background
 from tests.faults.chaos.link import Dial, Link
 from tests.faults.chaos.load import RULES, SeriesLoad
 from tests.faults.chaos.slow_disk import SyncingNats
 from tests.faults.chaos.standby import Standby, replicates, require_standby
 from tests.faults.processes import TOCSIN, WITHIN_S, Processes, environment
-from tests.faults.workload import arm_one_shots, arm_pulses, pause_pulses
+from tests.faults.workload import arm_one_shots, pause_pulses
 from tests.nats_cluster import Node, nats_cluster
 from tests.ports import at_port, free_ports
 from tests.rules.delivery.receivers import Receiver, receiver
 from tests.rules.lanes.lane_setup import jetstream
-from tests.sessions import open_sessions
-from tests.wait import eventually, eventually_sync
-from timers.working_set import database_now
-from tocsin.core.audit import Actor
-from tocsin.core.bus import open_bus
+from tests.wait import eventually_sync
 from tocsin.core.settings import Settings
 from tocsin.embedded import Nats, Postgres, embedded_nats, embedded_postgres
 
@@ -108,6 +101,8 @@ class Installation:
         """The processes that ended by themselves, each with the last line of its log."""
         self.sources = dict.fromkeys(NAMES, Path.cwd())
         """The source tree that each process runs."""
+        self.first_source = Path.cwd()
+        """The source tree that makes the database and the data stream, and applies the rules."""
         self._producing: Future[None] | None = None
 
     @contextmanager
@@ -157,35 +152,26 @@ class Installation:
         started.result(WITHIN_S)
         stack.callback(lambda: self.background.call(_set(ended)))
         self._open_link(stack, "worker", "receiver", self._dial("receiver"))
-        asyncio.run(self._write_rules())
         with psycopg.connect(self.settings.postgres, autocommit=True) as connection:
             connection.execute(f"create database {_SERVICE_DATABASE}")
         with psycopg.connect(self.service_database, autocommit=True) as connection:
             connection.execute(consumer.CREATE_TABLES.encode())
-        self.firsts = asyncio.run(arm_pulses(self.settings))
+        self.firsts = self._write_first()
 
     async def _receive(self, started: Future[None], ended: asyncio.Event) -> None:
         async with receiver() as self.requests:
             started.set_result(None)
             await ended.wait()
 
-    async def _write_rules(self) -> None:
-        with_long_timeouts = self.settings.model_copy(update={"lease_ttl_s": 60.0})
-        async with open_sessions(with_long_timeouts) as open_session, open_bus(self.settings, "chaos") as bus:
-            connection = await open_session("chaos")
-            await migrate(connection)
-            actor = Actor("chaos", "test", await database_now(connection))
-            await apply(
-                connection, load_text(RULES.format(port=self.links["worker", "receiver"].port)), actor
-            )
-
-            async def is_made() -> bool:
-                with suppress(NatsError, TimeoutError):  # a new cluster has no leader for some seconds
-                    await ensure_data_stream(bus.jetstream(timeout=2), self.settings, 1)
-                    return True
-                return False
-
-            await eventually(is_made, "the data stream exists", WITHIN_S)
+    def _write_first(self) -> dict[str, Any]:
+        """The first times of the pulses."""
+        rules = self.folder / "rules.yaml"
+        rules.write_text(RULES.format(port=self.links["worker", "receiver"].port), encoding="utf-8")
+        command = [sys.executable, str(Path(prepare.__file__)), str(rules)]
+        done = self.run(command, self.first_source, WITHIN_S)
+        assert done.returncode == 0, done.stderr
+        lines: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+        return {name: datetime.fromisoformat(first) for name, first in lines.items()}
 
     def _start_links(self, stack: ExitStack) -> None:
         for part in (*PARTS, "producer"):
@@ -248,9 +234,7 @@ class Installation:
         }
         if part == self.layout.faketime:
             more |= self.faketime_environment()
-        # Safe: otherwise the folder of the command comes before PYTHONPATH.
-        more |= {"PYTHONPATH": str(self.sources[name]), "PYTHONSAFEPATH": "1"}
-        return {**environment(self._settings_of(part)), **more}
+        return {**environment(self._settings_of(part)), **more, **importing(self.sources[name])}
 
     def faketime_environment(self) -> dict[str, str]:
         return {
@@ -318,9 +302,13 @@ class Installation:
 
     def run_command(self, *words: str, within: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a command of `tocsin` as an operator."""
+        return self.run([*TOCSIN, *words], Path.cwd(), within)
+
+    def run(self, command: Sequence[str], source: Path, within: float) -> subprocess.CompletedProcess[str]:
+        """Run a program that imports the code of `source`, with the addresses of an operator."""
         return subprocess.run(
-            [*TOCSIN, *words],
-            env=environment(self.direct),
+            command,
+            env={**environment(self.direct), **importing(source)},
             capture_output=True,
             text=True,
             timeout=within,
@@ -358,6 +346,12 @@ class Installation:
         return "\n".join(f"{log.name}: {log.read_text(encoding='utf-8')[-1500:]}" for log in texts)
 
 
+def importing(source: Path) -> dict[str, str]:
+    """The environment of a process that runs the code of a source tree."""
+    # Safe: otherwise the folder of the command comes before PYTHONPATH.
+    return {"PYTHONPATH": str(source), "PYTHONSAFEPATH": "1"}
+
+
 async def _set(event: asyncio.Event) -> None:
     event.set()
 
@@ -384,6 +378,7 @@ def installation(layout: Layout, source: Path | None = None) -> Iterator[Install
         running = Installation(Path(folder), replace(layout), background)
         if source is not None:
             running.sources = dict.fromkeys(NAMES, source)
+            running.first_source = source
         with running.running():
             try:
                 yield running

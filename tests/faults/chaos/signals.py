@@ -68,7 +68,12 @@ def leader(chaos: Installation, role: str) -> str | None:
 
 
 def is_healthy(chaos: Installation, name: str) -> bool:
-    return _get(chaos, name, "healthz") == "ok\n"
+    return health_of(chaos, name) == "ok"
+
+
+def health_of(chaos: Installation, name: str) -> str:
+    """What `/healthz` of the process answers; empty without an answer."""
+    return (_get(chaos, name, "healthz") or "").strip()
 
 
 def _over_limits(texts: list[str]) -> list[str]:
