@@ -216,6 +216,11 @@ async def test_an_explanation_names_no_alarm_of_another_owner_that_holds_it(
     held, other = await put_alarm(connection, "plant-7"), await put_alarm(connection, "mill-1")
     run = await put_run(connection, "plant-7", held, state="running")
     await connection.execute("update tocsin.action set held_by = %s where id = %s", ([f"alarm:{other}"], run))
+    await connection.execute(
+        "insert into tocsin.action_event (action_rule, event_id, event_seq, action_id, alarm_id)"
+        " values ('page-rule', %s, 1, %s, %s)",
+        (uuid.uuid4(), run, held),
+    )
     whole = await (await api.client("viewer:*")).get(f"/v1/alarms/{held}/explanation")
     assert str(other) in whole.text
     own = await (await api.client("viewer:plant-*")).get(f"/v1/alarms/{held}/explanation")

@@ -44,18 +44,19 @@ class BothWays:
 
 
 def plain(answer: Answer) -> tuple[int, list[str], list[str]]:
-    return answer.exit_code, *(
-        # Columns are as wide as their widest distance.
-        [re.sub(r" +|-{2,}", " ", _DISTANCE.sub("~", line)).strip() for line in text.splitlines()]
-        for text in (answer.out, answer.err)
-    )
+    return answer.exit_code, _lines(answer.out), _lines(answer.err)
+
+
+def _lines(text: str) -> list[str]:
+    """Without widths of columns, which follow from distances."""
+    return [re.sub(r" +|-{2,}", " ", _DISTANCE.sub("~", line)).strip() for line in text.splitlines()]
 
 
 @pytest.fixture
 async def both(api: RunningApi, alone: CommandLine) -> BothWays:
     from tests.cli.conftest import environment_of
 
-    _, token = await api.mint("admin:*", name="root")
+    _, token = await api.mint("admin:*", name="ann")
     local = CommandLine({**environment_of(api.settings), "TOCSIN_URL": None, "TOCSIN_TOKEN": None})
     servers = {"TOCSIN_POSTGRES": None, "TOCSIN_NATS": None}
     remote = CommandLine({**servers, "TOCSIN_URL": api.url, "TOCSIN_TOKEN": token, "NO_COLOR": "1"})
