@@ -21,10 +21,8 @@ from tocsin.core.settings import Settings
 WRITES: list[tuple[str, str, Any]] = [
     ("POST", "/v1/alarms/{alarm}:ack", {"note": "x"}),
     ("POST", "/v1/alarms/{alarm}:snooze", {"for": "1h"}),
-    ("POST", "/v1/alarms/{alarm}:resolve", {}),
     ("POST", "/v1/alarms:ack", {"ids": ["{alarm}"]}),
     ("POST", "/v1/alarms:snooze", {"ids": ["{alarm}"], "for": "1h"}),
-    ("POST", "/v1/alarms:resolve", {"ids": ["{alarm}"]}),
     ("POST", "/v1/silences", {"matcher": "true", "for": "1h"}),
     ("POST", "/v1/schedules", {"owner": "plant-7", "name": "new", "every": "1h"}),
     ("PUT", "/v1/schedules/{schedule}", {"every": "1h"}),
