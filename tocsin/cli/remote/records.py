@@ -64,17 +64,11 @@ async def list_runs(
     from_at = None if since is None else instant_or_ago(since, "--since", now)
     filters = {"name": name, "rule": rule, "owner": owner, "since": from_at}
     if states is None or len(states) == 1:
-        found = await api.items("/v1/actions", limit, state=states and states[0], **filters)
-        return now, _newest_first(found)
+        return now, await api.items("/v1/actions", limit, state=states and states[0], **filters)
     if set(states) == set(DEAD):
-        return now, _newest_first(await api.items("/v1/actions", limit, state="dead", **filters))
+        return now, await api.items("/v1/actions", limit, state="dead", **filters)
     found = [row for state in states for row in await api.items("/v1/actions", limit, state=state, **filters)]
-    return now, _newest_first(found)[:limit]
-
-
-def _newest_first(runs: list[Row]) -> list[Row]:
-    by_id = sorted(runs, key=lambda row: str(row["id"]))
-    return sorted(by_id, key=lambda row: row["started_at"], reverse=True)
+    return now, sorted(found, key=lambda row: row["started_at"], reverse=True)[:limit]
 
 
 async def _find_run(api: ApiClient, text: str) -> Row:
