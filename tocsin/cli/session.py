@@ -47,8 +47,10 @@ def admin_settings() -> Settings:
 async def database(settings: Settings | None = None) -> AsyncIterator[Connection]:
     """A session on a migrated database."""
     from migrations.runner import refuse_unmigrated
+    from tocsin.cli.remote.address import refuse_over_http
     from tocsin.core.db import open_session
 
+    refuse_over_http()
     async with open_session(settings or command_settings(), "command line") as connection:
         await refuse_unmigrated(connection)
         yield connection
@@ -56,8 +58,10 @@ async def database(settings: Settings | None = None) -> AsyncIterator[Connection
 
 @asynccontextmanager
 async def message_bus(settings: Settings) -> AsyncIterator[Client]:
+    from tocsin.cli.remote.address import refuse_over_http
     from tocsin.core.bus import open_bus
 
+    refuse_over_http()
     async with open_bus(settings, "command line") as bus:
         yield bus
 

@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user
 from tocsin.cli.output import print_json, print_table, utc_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from tocsin.api.access.tokens import NewToken
@@ -149,6 +150,7 @@ def login(
         typer.echo(link)
 
 
+@over_http("instance.add_token")
 async def _add(name: str, grants: list[str], expires: str | None, who: str) -> NewToken:
     from schemas.values.duration import parse_duration
     from timers.working_set import database_now
@@ -186,6 +188,7 @@ async def _ping(heartbeat: str, owner: str | None, name: str | None, who: str) -
     return token, f"{_public_url(settings)}/ping/{added.text}/{heartbeat}"
 
 
+@over_http("instance.list_tokens")
 async def _list() -> list[dict[str, Any]]:
     from tocsin.api.access.tokens import list_tokens
     from tocsin.cli.session import database
@@ -194,6 +197,7 @@ async def _list() -> list[dict[str, Any]]:
         return await list_tokens(connection)
 
 
+@over_http("instance.revoke_token")
 async def _revoke(token: str, who: str) -> dict[str, Any]:
     from tocsin.api.access.tokens import TokenChange, revoke_token
     from tocsin.cli.access import require
@@ -205,6 +209,7 @@ async def _revoke(token: str, who: str) -> dict[str, Any]:
         return await revoke_token(connection, token, TokenChange(who, "cli"))
 
 
+@over_http("instance.add_login")
 async def _login(name: str, grants: list[str], who: str) -> str:
     from tocsin.api.access.grant_text import parse_grant
     from tocsin.api.access.sessions import add_login_link

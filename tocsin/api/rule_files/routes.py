@@ -19,8 +19,9 @@ from tocsin.api.context import ApiContext
 from tocsin.api.limits import lift_time_limit
 from tocsin.api.problems import ProblemRaised
 from tocsin.api.route_group import RouteGroup
-from tocsin.api.rule_files.command import MAX_FILES, RuleCommands, RuleFile
+from tocsin.api.rule_files.command import MAX_FILES, ReportPercent, RuleCommands, RuleFile
 from tocsin.api.rule_files.complete import complete
+from tocsin.api.rule_files.progress import MEDIA_TYPE, ProgressStream, Work, until_left, wants_progress
 from tocsin.core.db import fetch_all, fetch_value
 from tocsin.core.errors import InvalidInput
 from tocsin.policy import Operation
@@ -31,6 +32,12 @@ _WITHIN_S = 60.0
 _MOST_COMPLETIONS = 200
 _BACKTEST_WITHIN_S = 600.0
 Answer = dict[str, Any]
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The result; as server-sent events with the progress if the client accepts them.",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    }
+}
 
 
 class RuleFiles(BaseModel):
@@ -135,35 +142,47 @@ async def apply_rules(
     return cast(Answer, answer)
 
 
-@router.post("/rules:test", summary="Run rule tests in virtual time")
+@router.post(
+    "/rules:test",
+    summary="Run rule tests in virtual time",
+    response_model=list[Answer],
+    responses=_STREAMED,
+)
 async def test_rules(
     access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: TestedFiles
-) -> list[Answer]:
+) -> Any:
     only = [] if body.only is None else ["--only", body.only]
     names = [file.name for file in body.files]
     unknown = sorted(set(body.tests or ()) - set(names))
     if unknown:
         raise InvalidInput(f"there is no file {unknown[0]!r}", remedy="name files of the request in tests")
-    answer = await _run(
-        request, access, "test", body.files, ["--within", ".", *only, "--", *(body.tests or names)]
-    )
-    return cast(list[Answer], answer)
+    words = ["--within", ".", *only, "--", *(body.tests or names)]
+    return await _stream_or_run(request, access, "test", body.files, words, _WITHIN_S)
 
 
-@router.post("/rules:backtest", summary="Replay recorded data with candidate rules")
+@router.post(
+    "/rules:backtest",
+    summary="Replay recorded data with candidate rules",
+    response_model=Answer,
+    responses=_STREAMED,
+)
 async def backtest_rules(
     access: Annotated[Access, may(Operation.TEST_RULES)], request: Request, body: ReplayedFiles
-) -> Answer:
-    return await replay_rules(request, access, body, _BACKTEST_WITHIN_S)
+) -> Any:
+    return await _stream_or_run(
+        request, access, "backtest", body.files, _replay_words(body), _BACKTEST_WITHIN_S
+    )
 
 
 async def replay_rules(request: Request, access: Access, body: ReplayedFiles, within_s: float) -> Answer:
     """The report of a backtest, within a time."""
+    return cast(Answer, await _run(request, access, "backtest", body.files, _replay_words(body), within_s))
+
+
+def _replay_words(body: ReplayedFiles) -> list[str]:
     words = [word for file in body.files for word in ("--rules", file.name)]
     until = [] if body.until is None else ["--until", body.until]
-    options = ["--since", body.since, *until, "--jobs", "1"]
-    answer = await _run(request, access, "backtest", body.files, [*words, *options], within_s)
-    return cast(Answer, answer)
+    return [*words, "--since", body.since, *until, "--jobs", "1"]
 
 
 async def _plan(request: Request, access: Access, body: PlannedFiles) -> Answer:
@@ -202,11 +221,29 @@ async def _run(
     command: str,
     files: list[RuleFile],
     words: list[str],
-    within_s: float | None = None,
+    within_s: float = _WITHIN_S,
 ) -> Any:
     lift_time_limit(request)
+    return await until_left(request, _work(access, command, files, words, within_s))
+
+
+async def _stream_or_run(
+    request: Request, access: Access, command: str, files: list[RuleFile], words: list[str], within_s: float
+) -> Any:
+    work = _work(access, command, files, words, within_s)
+    if wants_progress(request):
+        return ProgressStream(work)
+    lift_time_limit(request)
+    return await until_left(request, work)
+
+
+def _work(access: Access, command: str, files: list[RuleFile], words: list[str], within_s: float) -> Work:
     commands = cast(RuleCommands, access.context.parts[NAME])
-    return await commands.run(command, files, words, within_s=within_s or _WITHIN_S)
+
+    async def work(report: ReportPercent | None) -> Any:
+        return await commands.run(command, files, words, within_s=within_s, report=report)
+
+    return work
 
 
 def _names(files: list[RuleFile]) -> list[str]:

@@ -19,6 +19,7 @@ from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from rules.alarms.operator import OperatorResult
@@ -73,6 +74,7 @@ def _facts(result: tuple[Row, OperatorResult]) -> Row:
     return {"changed": acted.changed, "seq": acted.seq}
 
 
+@over_http("alarms.choose")
 async def _choose(ids: list[str], where: str | None) -> list[Row]:
     from tocsin.cli.session import database
 
@@ -80,6 +82,7 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
         return await choose_alarms(connection, ids, where)
 
 
+@over_http("alarms.acknowledge")
 async def _ack(ids: list[str], where: str | None, note: str, who: str) -> Outcomes:
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm

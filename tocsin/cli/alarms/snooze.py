@@ -20,6 +20,7 @@ from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, Tz, current_user
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def _facts(result: tuple[datetime | None, OperatorResult]) -> Row:
     return {"until": ends_at, "seq": acted.seq}
 
 
+@over_http("alarms.choose")
 async def _choose(ids: list[str], where: str | None) -> list[Row]:
     from tocsin.cli.session import database
 
@@ -127,6 +129,7 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
         return await choose_alarms(connection, ids, where)
 
 
+@over_http("alarms.snooze")
 async def _snooze(
     choice: tuple[list[str], str | None], duration: str | None, until: str | None, tz: str, who: str
 ) -> Outcomes:

@@ -12,6 +12,7 @@ from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user, instant_or_ago
 from tocsin.cli.output import print_json, print_table, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ async def _put_back(
         return await put_letters_back(connection, bus.jetstream(timeout=_TIMEOUT_S), settings, letters, actor)
 
 
+@over_http("records.list_dead_letters")
 async def _dead_letters(kind: str | None, limit: int) -> list[dict[str, Any]]:
     from rules.lanes.dead_letters import read_dead_letters
     from tocsin.cli.session import command_settings, message_bus

@@ -14,6 +14,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, Owner, instant_option
 from tocsin.cli.output import compact, print_json, printable, title
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _print_references(rule: str, owner: str, references: ReferencesExplanation, 
         typer.echo(f"  {printable(line)}")
 
 
+@over_http("records.explain_references")
 async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | None:
     """None if a schedule has this name, or if no event_rule over alarms has it."""
     from rules.alarms.explain_references import explain_references, rule_over_alarms
@@ -114,6 +116,7 @@ async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | 
         return None if found is None else await explain_references(connection, found, owner)
 
 
+@over_http("records.explain_active_times")
 async def _explain_active_times(
     name: str, owner: str, instant: datetime | None
 ) -> list[ActiveTimesExplanation]:
@@ -129,6 +132,7 @@ async def _explain_active_times(
         return await explain_active_times(connection, name, instant or await database_now(connection))
 
 
+@over_http("records.explain_alarm")
 async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
     """None if a schedule has this name, or if no alarm has this ID."""
     from rules.alarms.explain import explain_alarm
@@ -147,6 +151,7 @@ async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
         return await explain_alarm(connection, alarm, await database_now(connection))
 
 
+@over_http("records.explain_schedule")
 async def _explain_schedule(owner: str, schedule: str, instant: datetime | None) -> Explanation:
     from clock.explain.records import explain_schedule
     from timers.working_set import database_now

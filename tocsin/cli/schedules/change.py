@@ -18,6 +18,7 @@ from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, current_user
 from tocsin.cli.output import print_json, printable, title
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def _change(
     print_schedule(row, as_json, outcome=put.outcome)
 
 
+@over_http("schedules.change")
 async def _change_one(
     change: ScheduleChange, owner: str, name: str, if_generation: int | None, who: str
 ) -> tuple[PutResult, dict[str, Any]]:
@@ -221,6 +223,7 @@ async def _name_of(id: UUID) -> tuple[str, str]:
     return key
 
 
+@over_http("schedules.run")
 async def _run(owner: str, name: str, who: str) -> int:
     from clock.schedule_commands import run_now
     from tocsin.cli.session import command_actor, database
@@ -233,6 +236,7 @@ async def _run(owner: str, name: str, who: str) -> int:
         )
 
 
+@over_http("schedules.show")
 async def _show(owner: str, name: str) -> dict[str, Any]:
     from tocsin.cli.schedules.last_result import with_last_results
     from tocsin.cli.session import database

@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 Row = dict[str, Any]
 
@@ -37,6 +38,7 @@ def expire(
     typer.echo(printable(f"ended silence {str(row['id'])[:8]}{source}, seq {seq}"))
 
 
+@over_http("alarms.expire_silence")
 async def _expire(silence: str, who: str) -> tuple[Row, int]:
     from rules.suppression.operator import expire_silence
     from rules.suppression.silence_store import find_silence
