@@ -1500,7 +1500,8 @@ begin
         raise exception 'a principal needs 1 to 50 grants' using errcode = 'TS002';
     end if;
     foreach entry in array grants loop
-        if entry !~ '^(viewer|responder|author|approver|operator|admin):[^*]{0,128}[*]?$' or entry ~ ':$' then
+        if entry !~ '^(viewer|responder|author|approver|sender|operator|admin):[^*]{0,128}[*]?$'
+            or entry ~ ':$' then
             raise exception '% is not a grant: write role:owner or role:beginning*', quote_literal(entry)
                 using errcode = 'TS002';
         end if;
@@ -3355,5 +3356,6 @@ insert into public.tocsin_migration (number, name, checksum) values (29, '0029_i
 insert into public.tocsin_migration (number, name, checksum) values (30, '0030_heartbeats', 'a1d23030dc5100d2b51910931f70a5856a3092e6e88a093c0f706e355e95a891');
 insert into public.tocsin_migration (number, name, checksum) values (31, '0031_erasures', 'f0136f6a9387854aac787970a39354d2b4822b1fe46b0a6204213012e316cd54');
 insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
+insert into public.tocsin_migration (number, name, checksum) values (33, '0033_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
 
 select tocsin.extend_log();

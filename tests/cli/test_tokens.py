@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.cli.conftest import CommandLine
 from tocsin.api.access.secret_text import is_secret
 
@@ -30,3 +32,20 @@ def test_a_login_link_is_printed(tocsin: CommandLine) -> None:
     address, _, code = link.partition("?code=")
     assert address == "http://127.0.0.1:8470/login"
     assert is_secret(code, "login")
+
+
+def test_a_ping_url_names_its_heartbeat_and_may_only_send(tocsin: CommandLine, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "heartbeat: {name: backup, every: 1d}\n---\nheartbeat: {name: report, every: 1d, owners: [db-1, db-2]}"
+    )
+    tocsin("apply", str(rules))
+    added = tocsin("token", "ping", "backup")
+    address, _, rest = added.lines[0].partition("/ping/")
+    token, _, name = rest.partition("/")
+    assert (address, is_secret(token, "api"), name) == ("http://127.0.0.1:8470", True, "backup")
+    assert "sender:backup" in tocsin("token", "list").out
+    assert "several owners (db-1, db-2)" in tocsin("token", "ping", "report", exit_code=1).err
+    assert tocsin("token", "ping", "report", "--owner", "db-2", "--json").json["name"] == "ping-db-2"
+    assert "there is no heartbeat 'none'" in tocsin("token", "ping", "none", exit_code=1).err
+    assert "tocsin token ping" in tocsin("heartbeats").err

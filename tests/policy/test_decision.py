@@ -12,40 +12,40 @@ from tocsin.policy import RULES, AccessRole, Grant, Operation, Principal, Scope,
 
 # Written down a second time, by hand: a line that changes in one place only fails here.
 TABLE = """
-operation           viewer responder author approver operator admin scope
-view-events         y      y         y      y        y        y     owner
-view-alarms         y      y         y      y        y        y     owner
-view-schedules      y      y         y      y        y        y     owner
-view-series         y      y         y      y        y        y     owner
-view-actions        y      y         y      y        y        y     owner
-view-rules          y      y         y      y        y        y     instance
-view-health         y      y         y      y        y        y     instance
-view-audit          -      -         y      y        y        y     instance
-view-dead-letters   -      -         -      -        y        y     instance
-acknowledge-alarm   -      y         -      -        y        y     owner
-snooze-alarm        -      y         -      -        y        y     owner
-resolve-alarm       -      y         -      -        y        y     owner
-silence-alarms      -      y         -      -        y        y     instance
-check-rules         -      -         y      y        -        y     instance
-plan-rules          -      -         y      y        -        y     instance
-test-rules          -      -         y      y        -        y     instance
-apply-rules         -      -         -      y        -        y     instance
-test-channel        -      -         -      y        y        y     instance
-put-schedule        -      -         y      y        y        y     owner
-pause-schedule      -      -         -      -        y        y     owner
-run-schedule        -      -         -      -        y        y     owner
-cancel-schedule     -      -         y      y        y        y     owner
-retry-run           -      -         -      -        y        y     owner
-cancel-run          -      -         -      -        y        y     owner
-retry-timer         -      -         -      -        y        y     instance
-retry-dead-letter   -      -         -      -        y        y     instance
-send-data           -      -         -      -        y        y     owner
-emit-event          -      -         -      -        y        y     owner
-prune               -      -         -      -        y        y     instance
-repair-log          -      -         -      -        -        y     instance
-forget-owner        -      -         -      -        -        y     instance
-manage-grants       -      -         -      -        -        y     instance
-manage-tokens       -      -         -      -        -        y     instance
+operation           viewer responder author approver sender operator admin scope
+view-events         y      y         y      y        -      y        y     owner
+view-alarms         y      y         y      y        -      y        y     owner
+view-schedules      y      y         y      y        -      y        y     owner
+view-series         y      y         y      y        -      y        y     owner
+view-actions        y      y         y      y        -      y        y     owner
+view-rules          y      y         y      y        -      y        y     instance
+view-health         y      y         y      y        -      y        y     instance
+view-audit          -      -         y      y        -      y        y     instance
+view-dead-letters   -      -         -      -        -      y        y     instance
+acknowledge-alarm   -      y         -      -        -      y        y     owner
+snooze-alarm        -      y         -      -        -      y        y     owner
+resolve-alarm       -      y         -      -        -      y        y     owner
+silence-alarms      -      y         -      -        -      y        y     instance
+check-rules         -      -         y      y        -      -        y     instance
+plan-rules          -      -         y      y        -      -        y     instance
+test-rules          -      -         y      y        -      -        y     instance
+apply-rules         -      -         -      y        -      -        y     instance
+test-channel        -      -         -      y        -      y        y     instance
+put-schedule        -      -         y      y        -      y        y     owner
+pause-schedule      -      -         -      -        -      y        y     owner
+run-schedule        -      -         -      -        -      y        y     owner
+cancel-schedule     -      -         y      y        -      y        y     owner
+retry-run           -      -         -      -        -      y        y     owner
+cancel-run          -      -         -      -        -      y        y     owner
+retry-timer         -      -         -      -        -      y        y     instance
+retry-dead-letter   -      -         -      -        -      y        y     instance
+send-data           -      -         -      -        y      y        y     owner
+emit-event          -      -         -      -        y      y        y     owner
+prune               -      -         -      -        -      y        y     instance
+repair-log          -      -         -      -        -      -        y     instance
+forget-owner        -      -         -      -        -      -        y     instance
+manage-grants       -      -         -      -        -      -        y     instance
+manage-tokens       -      -         -      -        -      -        y     instance
 """
 HEAD, *LINES = (line.split() for line in TABLE.strip().splitlines())
 CASES = [

@@ -25,6 +25,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        # Whatever a logger of uvicorn is set to: paths hold tokens.
+        self.access_log = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._reads_head = True

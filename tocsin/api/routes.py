@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tocsin.api import health, login, reference
 from tocsin.api.live import routes as live
-from tocsin.api.protocols import alertmanager, alertmanager_silences, calendar_feed, cloudevents, metrics
+from tocsin.api.protocols import (
+    alertmanager,
+    alertmanager_silences,
+    calendar_feed,
+    cloudevents,
+    metrics,
+    pings,
+)
 from tocsin.api.route_group import RouteGroup
 from tocsin.api.rule_files import routes as rule_files
 from tocsin.api.v1 import (
@@ -58,4 +65,5 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("alertmanager", routes=(*alertmanager.ROUTES, *alertmanager_silences.ROUTES)),
     RouteGroup("cloudevents", routes=cloudevents.ROUTES),
     RouteGroup("calendar-feed", routes=calendar_feed.ROUTES),
+    RouteGroup(pings.GROUP, routes=pings.ROUTES, lifespan=pings.open_parts),
 )

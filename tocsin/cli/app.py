@@ -146,6 +146,7 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
             "Add, list and revoke tokens of the HTTP API, and make login links.",
             {
                 "add": tokens.add,
+                "ping": tokens.ping,
                 "list": tokens.list_all,
                 "revoke": tokens.revoke,
                 "login": tokens.login,

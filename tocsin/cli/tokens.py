@@ -1,4 +1,4 @@
-"""`tocsin token add | list | revoke`: tokens of programs for the HTTP API. `tocsin token login`: a login link.
+"""`tocsin token add | ping | list | revoke`: tokens of programs for the HTTP API. `tocsin token login`: a login link.
 
 Guarantee: the text of a token, or of a link, is printed once and stored nowhere. It needs the rights of the
 owner of the schema: a token with a grant of admin can do everything.
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.errors import run_command
-from tocsin.cli.options import CreatedBy, Json, current_user
+from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user
 from tocsin.cli.output import print_json, print_table, utc_text
 
 if TYPE_CHECKING:
     from tocsin.api.access.tokens import NewToken
+    from tocsin.core.settings import Settings
 
 Grants = Annotated[
     list[str],
@@ -35,7 +36,7 @@ def add(
 ) -> None:
     """Add a token for the HTTP API, and print it once.
 
-    Roles are viewer, responder, author, approver, operator and admin.
+    Roles are viewer, responder, author, approver, sender, operator and admin.
 
     \b
     Examples:
@@ -48,6 +49,32 @@ def add(
         return
     typer.echo(added.text)
     typer.echo(f"the token of {name!r} is shown only now; send it as `Authorization: Bearer TOKEN`", err=True)
+
+
+def ping(
+    heartbeat: Annotated[str, typer.Argument(help="Name of the heartbeat.")],
+    owner: OnlyOwner = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the token; `ping-` and the owner by default.")
+    ] = None,
+    by: CreatedBy = None,
+    as_json: Json = False,
+) -> None:
+    """Add a token that checks in to a heartbeat, and print its ping URL once.
+
+    \b
+    Examples:
+      tocsin token ping nightly-backup
+      curl -m 10 --retry 5 "$(tocsin token ping nightly-backup)"
+    """
+    name, url = run_command(_ping(heartbeat, owner, name, by or current_user()))
+    if as_json:
+        print_json({"name": name, "url": url})
+        return
+    typer.echo(url)
+    typer.echo(
+        f"the URL of the token {name!r} is shown only now; add /start, /fail or an exit code", err=True
+    )
 
 
 def list_all(as_json: Json = False) -> None:
@@ -135,6 +162,27 @@ async def _add(name: str, grants: list[str], expires: str | None, who: str) -> N
         return await add_token(connection, name, parsed, TokenChange(who, "cli"), expires_at=expires_at)
 
 
+async def _ping(heartbeat: str, owner: str | None, name: str | None, who: str) -> tuple[str, str]:
+    from rules.alarms.heartbeats import list_heartbeats
+    from tocsin.api.access.tokens import TokenChange, add_token
+    from tocsin.cli.session import command_settings, database
+    from tocsin.core.errors import NotFound, Refused
+    from tocsin.policy import AccessRole, Grant
+
+    settings = command_settings()
+    async with database(settings) as connection:
+        _, rows = await list_heartbeats(connection, name=heartbeat, owner=owner)
+        if not rows:
+            raise NotFound(f"there is no heartbeat {heartbeat!r}", remedy="`tocsin heartbeats` lists them")
+        if len(rows) > 1:
+            owners = ", ".join(row.owner for row in rows[:10])
+            raise Refused(f"the heartbeat {heartbeat!r} has several owners ({owners})", remedy="use --owner")
+        token = name or f"ping-{rows[0].owner}"
+        grants = [Grant(AccessRole.SENDER, rows[0].owner)]
+        added = await add_token(connection, token, grants, TokenChange(who, "cli"))
+    return token, f"{_public_url(settings)}/ping/{added.text}/{heartbeat}"
+
+
 async def _list() -> list[dict[str, Any]]:
     from tocsin.api.access.tokens import list_tokens
     from tocsin.cli.session import database
@@ -160,5 +208,9 @@ async def _login(name: str, grants: list[str], who: str) -> str:
     parsed = [parse_grant(grant) for grant in grants]
     async with database(settings) as connection:
         code = await add_login_link(connection, name, parsed, who, "cli")
+    return f"{_public_url(settings)}/login?code={code}"
+
+
+def _public_url(settings: Settings) -> str:
     scheme = "https" if settings.api_tls_cert else "http"
-    return f"{settings.console_url or f'{scheme}://{settings.api}'}/login?code={code}"
+    return settings.console_url or f"{scheme}://{settings.api}"

@@ -13,7 +13,8 @@ from tocsin.core.errors import InvalidInput
 from tocsin.core.listen_address import ListenAddress
 
 _GROUP = re.compile(
-    r"(?P<group>[^=,]{1,128})=(?P<grant>(viewer|responder|author|approver|operator|admin):([^*,]{1,128}\*?|\*))"
+    r"(?P<group>[^=,]{1,128})="
+    r"(?P<grant>(viewer|responder|author|approver|sender|operator|admin):([^*,]{1,128}\*?|\*))"
 )
 
 
@@ -92,4 +93,8 @@ class ApiSettings(BaseSettings):
         default="",
         description="Grants of the groups of people, separated by commas: `group=role:owners`, such as "
         "`ops=responder:*`",
+    )
+    api_ping_create: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=0,
+        description="Number of heartbeats that pings with `?create=1` may create. 0: none.",
     )

@@ -18,6 +18,8 @@ class AccessRole(StrEnum):
     RESPONDER = "responder"
     AUTHOR = "author"
     APPROVER = "approver"
+    SENDER = "sender"
+    """Sends datapoints, check-ins and events, and reads nothing: for URLs and agents."""
     OPERATOR = "operator"
     ADMIN = "admin"
 
@@ -69,6 +71,7 @@ _VIEW = (AccessRole.VIEWER, AccessRole.RESPONDER, AccessRole.AUTHOR, AccessRole.
 _RESPOND = (AccessRole.RESPONDER, AccessRole.OPERATOR)
 _PROPOSE = (AccessRole.AUTHOR, AccessRole.APPROVER)
 _OPERATE = (AccessRole.OPERATOR,)
+_SEND = (AccessRole.SENDER, AccessRole.OPERATOR)
 _ADMIN_ONLY: tuple[AccessRole, ...] = ()
 
 # Who may do it, besides an admin, and whether it concerns one owner or the instance.
@@ -104,8 +107,8 @@ RULES: MappingProxyType[Operation, tuple[tuple[AccessRole, ...], Scope]] = Mappi
         Operation.CANCEL_RUN: (_OPERATE, Scope.OWNER),
         Operation.RETRY_TIMER: (_OPERATE, Scope.INSTANCE),
         Operation.RETRY_DEAD_LETTER: (_OPERATE, Scope.INSTANCE),
-        Operation.SEND_DATA: (_OPERATE, Scope.OWNER),
-        Operation.EMIT_EVENT: (_OPERATE, Scope.OWNER),
+        Operation.SEND_DATA: (_SEND, Scope.OWNER),
+        Operation.EMIT_EVENT: (_SEND, Scope.OWNER),
         Operation.PRUNE: (_OPERATE, Scope.INSTANCE),
         Operation.REPAIR_LOG: (_ADMIN_ONLY, Scope.INSTANCE),
         Operation.FORGET_OWNER: (_ADMIN_ONLY, Scope.INSTANCE),

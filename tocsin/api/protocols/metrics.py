@@ -26,7 +26,8 @@ from schemas.documents.ingest_mapping import MetricSource
 from tocsin.api.access.permission import Access, Public, guarded
 from tocsin.api.context import ApiContext
 from tocsin.api.problems import ProblemRaised
-from tocsin.api.protocols.mappings import MappingReader
+from tocsin.api.protocols.applied_rules import AppliedRules
+from tocsin.api.protocols.mappings import Mappings, applied_mappings
 from tocsin.api.protocols.outbox import Rejections, send_datapoints, summary_of
 from tocsin.core.errors import InvalidInput
 from tocsin.policy import Operation, decide
@@ -44,7 +45,7 @@ _JSON = "application/json"
 class ProtocolParts:
     """Shared by the routes of this package."""
 
-    mappings: MappingReader = field(default_factory=MappingReader)
+    mappings: AppliedRules[Mappings] = field(default_factory=applied_mappings)
     rejections: Rejections = field(default_factory=Rejections)
     started_at: datetime | None = None
 

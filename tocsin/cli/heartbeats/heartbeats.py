@@ -44,6 +44,8 @@ def heartbeats(
             ("HEARTBEAT", "OWNER", "STATUS", "LAST", "TOOK", "NEXT DUE", "LATE BY", "MISSED"),
             (_cells(row, now) for row in shown),
         )
+        if any(row.status == "new" for row in shown):
+            typer.echo("a ping URL for curl: `tocsin token ping NAME`", err=True)
 
 
 def _cells(row: HeartbeatRow, now: datetime) -> tuple[str, ...]:
