@@ -12,8 +12,7 @@ from tests.wait import eventually
 from tocsin.core.bus import connect_bus
 from tocsin.core.db import Connection
 from tocsin.core.settings import Settings
-from tocsin.doctor.checks import check_epoch_holder
-from tocsin.doctor.security_checks import check_settings, nats_findings, secure_finding
+from tocsin.doctor.security_checks import check_epoch_holder, check_settings, nats_findings, secure_finding
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ from tocsin.core.streams import find
 from tocsin.doctor.checks import (
     Finding,
     Workers,
-    check_epoch_holder,
     check_lane,
     check_leader,
     check_log_lag,
     check_worker_lag,
 )
+from tocsin.doctor.security_checks import check_epoch_holder
 from tocsin.doctor.stream_findings import check_dead_letters, check_replicas, jetstream_failed
 
 _TIMEOUT_S = 3.0

@@ -66,6 +66,25 @@ def nats_findings(host: str, *, asks: bool, encrypted: bool) -> list[Finding]:
     return findings
 
 
+def check_epoch_holder(holder: str | None, writer: str | None) -> list[Finding]:
+    """`holder` has the lease in NATS, `writer` the newest epoch in Postgres. They are the same process.
+
+    They differ for a moment while another clock takes over.
+    """
+    if holder is None or writer is None or holder == writer:
+        return []
+    return [
+        Finding(
+            "red",
+            "clock",
+            f"{holder} holds the lease, and {writer} has the newest epoch: the lease was written by something else, "
+            "or the clock cannot take over",
+            "check which users may publish to the lease bucket (`tocsin streams config`), and read the log of "
+            "the clock",
+        )
+    ]
+
+
 def secure_finding(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; one that says so if there are none."""
     return list(findings) or [
