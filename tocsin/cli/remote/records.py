@@ -9,6 +9,7 @@ from clock.explain.explanation import Explanation
 from clock.time_source import wall_now
 from rules.actions.history import Attempt, Statistics
 from rules.alarms.explain import AlarmExplanation
+from rules.alarms.explain_active_times import ActiveTimesExplanation
 from rules.alarms.explain_references import ReferencesExplanation
 from rules.runbook.states import DEAD
 from tocsin.cli.options import instant_or_ago
@@ -143,6 +144,13 @@ async def explain_references(api: ApiClient, rule: str, owner: str) -> Reference
     except NotFound:
         return None
     return ReferencesExplanation(answer["condition"], tuple(answer["lines"]), answer["refers_to"])
+
+
+async def explain_active_times(
+    api: ApiClient, name: str, owner: str, instant: datetime | None
+) -> list[ActiveTimesExplanation]:
+    """None: the API does not explain active times, so the name is taken for that of a schedule."""
+    return []
 
 
 async def explain_schedule(
