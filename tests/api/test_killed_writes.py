@@ -29,7 +29,6 @@ WRITES: list[tuple[str, str, Any]] = [
     ("POST", "/v1/schedules/{schedule}:pause", None),
     ("POST", "/v1/schedules/{schedule}:run", None),
     ("POST", "/v1/schedules/{schedule}:cancel", None),
-    ("DELETE", "/v1/schedules/{schedule}", None),
 ]
 
 
