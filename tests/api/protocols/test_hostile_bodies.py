@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import cramjam
 
+from tests.api.protocols.alerts import AM, alert
 from tests.api.protocols.stored import stored_series
-from tests.api.protocols.test_alertmanager import AM, alert
 from tests.api.running_api import RunningApi
 from tests.protocols.write_requests import write_request
 from tests.rules.apply.apply_setup import put
