@@ -6,8 +6,8 @@ same idempotency key. A message is acknowledged after its outcome is committed. 
 the performer extends its ack wait, so that a slow step is not delivered to a second worker. At most
 `worker_concurrency` steps run at once, and a slow step does not delay the others: deliveries to one
 target take at most half of the places (`rules.delivery.target_limits`), and a step whose target has
-none left is delivered again later. Which of the due steps begin first depends on their priority
-(`rules.actions.due_steps`).
+none left is delivered again when its turn comes (`rules.actions.waiting_turns`). Which of the due
+steps begin first depends on their priority (`rules.actions.due_steps`).
 
 On failure of Tocsin's own servers nothing is committed, the service starts again, and the step is
 delivered again: at once if it was not begun, a second later if it failed, after the ack wait if the
@@ -44,6 +44,7 @@ from rules.actions.steps.context import StepContext
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
 from rules.actions.steps.publish import outcome_of_report
 from rules.actions.store import read_facts, read_run
+from rules.actions.waiting_turns import WaitingTurns
 from rules.delivery.egress import Egress
 from rules.delivery.target_limits import TargetBusy
 from rules.lanes.attempts import MOST_DEATHS, SUSPECT_DELIVERIES, begin_attempt, end_attempt, reason_of
@@ -80,8 +81,8 @@ _FLUSH_TIMEOUT_S = 1
 # server was away.
 _REDELIVERY_DELAY_S = 1
 _LONGEST_DELAY_S = 60
-# Longest delay of a step whose target has no place: short, because places become free.
-_LONGEST_BUSY_S = 5
+# Delay of a suspect while another one is tried and others wait already.
+_SUSPECT_DELAY_S = 1
 # How long a step that waits is reported. Longer than a worker takes to meet it again at first.
 _REPORTED_S = 10.0
 # Longest time without a heartbeat while `worker_concurrency` steps run.
@@ -102,6 +103,9 @@ class Performer:
         self._messages: dict[asyncio.Task[None], Msg] = {}
         """The messages of the steps that run."""
         self._suspects = asyncio.Lock()
+        self._suspects_count = 0
+        self._most_suspects = max(2, settings.worker_concurrency // 4)
+        """Suspects that are tried or wait for it. Each takes a place of the worker."""
 
     async def run(self) -> None:
         settings = self._settings
@@ -112,9 +116,10 @@ class Performer:
         ):
             await ensure_dead_letters(bus.jetstream(timeout=5), settings)
             steps = await DueSteps.open(bus, settings)
-            await self._work(StepContext(settings, bus, sessions.connection, self._egress), steps)
+            context = StepContext(settings, bus, sessions.connection, self._egress)
+            await self._work(context, steps, WaitingTurns(context.target_limits))
 
-    async def _work(self, context: StepContext, steps: DueSteps) -> None:
+    async def _work(self, context: StepContext, steps: DueSteps, turns: WaitingTurns) -> None:
         extending = asyncio.create_task(self._extend_ack_waits(), name="extend ack waits")
         try:
             while True:
@@ -131,18 +136,27 @@ class Performer:
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=_FULL_WAIT_S)
                     continue
                 for message in await steps.take(free):
-                    self._messages[asyncio.create_task(self._handle(context, message), name="step")] = message
+                    delay_s = turns.delay_s(message.metadata.sequence.stream, time.monotonic())
+                    if delay_s is not None:
+                        await message.nak(delay=delay_s)
+                        continue
+                    task = asyncio.create_task(self._handle(context, message, turns), name="step")
+                    self._messages[task] = message
         finally:
             await self._return_messages(context.nats, steps, extending)
 
-    async def _handle(self, context: StepContext, message: Msg) -> None:
+    async def _handle(self, context: StepContext, message: Msg, turns: WaitingTurns) -> None:
+        seq = message.metadata.sequence.stream
         try:
-            if message.metadata.num_delivered < SUSPECT_DELIVERIES:
+            if message.metadata.num_delivered - turns.returns(seq) < SUSPECT_DELIVERIES:
                 await perform_step(context, message.data)
+            elif self._suspects_count >= self._most_suspects:
+                await message.nak(delay=_SUSPECT_DELAY_S)
+                return
             else:
                 await self._perform_suspect(context, message)
-        except TargetBusy:
-            await message.nak(delay=_redelivery_delay_s(message, _LONGEST_BUSY_S))
+        except TargetBusy as busy:
+            await message.nak(delay=turns.wait(seq, busy.target, time.monotonic()))
         except Exception as error:
             if isinstance(error, StepWaits) or (
                 isinstance(error, psycopg.Error) and not is_row_fault(error) and not _is_outage(error)
@@ -154,6 +168,7 @@ class Performer:
             await self._set_aside_unless_common(context, message, error)
         else:
             context.breakers[_ATTEMPTS].succeeded()
+            turns.forget(seq)
             await message.ack()
 
     async def _wait(self, message: Msg, reason: str) -> None:
@@ -169,18 +184,25 @@ class Performer:
         One at a time: the death of a process with several attempts would count for none of them.
         """
         seq = message.metadata.sequence.stream
-        async with self._suspects:
-            async with context.open_session() as connection:
-                deaths = await begin_attempt(connection, _ATTEMPTS, seq)
-            try:
-                if deaths >= MOST_DEATHS:
-                    await set_aside(context, message, reason_of(deaths))
-                else:
-                    await perform_step(context, message.data)
-            finally:
-                with suppress(psycopg.Error, TocsinError):
-                    async with context.open_session() as connection:
-                        await end_attempt(connection, _ATTEMPTS, seq)
+        self._suspects_count += 1
+        try:
+            async with self._suspects:
+                await self._attempt(context, message, seq)
+        finally:
+            self._suspects_count -= 1
+
+    async def _attempt(self, context: StepContext, message: Msg, seq: int) -> None:
+        async with context.open_session() as connection:
+            deaths = await begin_attempt(connection, _ATTEMPTS, seq)
+        try:
+            if deaths >= MOST_DEATHS:
+                await set_aside(context, message, reason_of(deaths))
+            else:
+                await perform_step(context, message.data)
+        finally:
+            with suppress(psycopg.Error, TocsinError):
+                async with context.open_session() as connection:
+                    await end_attempt(connection, _ATTEMPTS, seq)
 
     async def _set_aside_unless_common(self, context: StepContext, message: Msg, error: Exception) -> None:
         if not context.breakers[_ATTEMPTS].failed(error, message.subject, time.monotonic()):

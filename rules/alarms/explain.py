@@ -7,7 +7,7 @@ the records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -45,7 +45,10 @@ class AlarmExplanation:
     facts: dict[str, Any]
 
 
-async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> AlarmExplanation:
+async def explain_alarm(
+    connection: Connection, alarm: Row, now: datetime, *, names_others: bool = True
+) -> AlarmExplanation:
+    """Without `names_others` it has nothing of alarms and silences that concern other owners."""
     events = await list_alarm_events(connection, alarm["id"])
     actions = await list_alarm_runs(connection, alarm["id"])
     notifications = await list_notifications(connection, alarm_id=alarm["id"])
@@ -54,6 +57,10 @@ async def explain_alarm(connection: Connection, alarm: Row, now: datetime) -> Al
     if alarm["state"] == "open":
         matched = matched_alarm(alarm)
         suppression = (await Suppressions().of(connection, [matched], now)).get(matched.id)
+    if not names_others:
+        suppression = None if suppression is None else _unnamed(suppression)
+        actions = [_without_holders(row) for row in actions]
+        notifications = [_without_holders(row) for row in notifications]
     rule = await rule_over_alarms(connection, alarm["event_rule"])
     references = None if rule is None else await explain_references(connection, rule, alarm["owner"])
     return explain(alarm, events, actions, timers, now, suppression, notifications, references)
@@ -103,6 +110,19 @@ def explain(
         ),
         facts,
     )
+
+
+def _unnamed(suppression: Suppression) -> Suppression:
+    texts = {"silence": "a silence", "inhibit": "another alarm"}
+    return replace(suppression, reason=texts.get(suppression.kind, suppression.reason), key=suppression.kind)
+
+
+def _without_holders(row: Row) -> Row:
+    """A run or a notification with the kinds of what holds it, without ids."""
+    kinds = {"alarm": "another alarm", "silence": "a silence"}
+    holders = [str(key).partition(":")[0] for key in row.get("held_by") or ()]
+    # An alarm of a group may belong to another owner.
+    return {**row, "held_by": sorted({kinds.get(kind, kind) for kind in holders}), "alarms": 1}
 
 
 def _value_text(payload: dict[str, Any]) -> str:

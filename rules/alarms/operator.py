@@ -9,6 +9,7 @@ On failure: `Refused` names the state of the alarm.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,6 +99,11 @@ async def _record(connection: Connection, event: NewEvent, actor: Actor, verb: s
     return OperatorResult(True, await append_events(connection, [event]))
 
 
+def alarm_title(id: uuid.UUID, rule: str, owner: str) -> str:
+    """`3f2a91c0 (dsp-hot of 'plant-7')`"""
+    return f"{str(id)[:8]} ({rule} of {owner!r})"
+
+
 def not_open(alarm: Row, verb: str) -> Refused:
-    name = f"{str(alarm['id'])[:8]} ({alarm['event_rule']} of {alarm['owner']!r})"
+    name = alarm_title(alarm["id"], alarm["event_rule"], alarm["owner"])
     return Refused(f"alarm {name} is {alarm['state']}", remedy=f"only an open alarm can be {verb}")

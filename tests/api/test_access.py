@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.recorded import Recorded, put_alarm, record
+from tests.api.recorded import Recorded, put_alarm, put_run, record
 from tests.api.running_api import HttpClient, RunningApi
 from tocsin.api.route_group import GuardedRoute, RouteGroup, guarded_routes
 from tocsin.api.routes import GROUPS
@@ -208,3 +208,20 @@ async def test_a_matcher_matches_alarms_of_own_owners_only(api: RunningApi, conn
     assert (preview.json["matches"], [each["id"] for each in preview.json["preview"]]) == (1, [str(own)])
     done = await responder.post("/v1/alarms:ack", {"where": "true", "expected": 1})
     assert [each["id"] for each in done.json["changed"]] == [str(own)]
+
+
+async def test_an_explanation_names_no_alarm_of_another_owner_that_holds_it(
+    api: RunningApi, connection: Connection
+) -> None:
+    held, other = await put_alarm(connection, "plant-7"), await put_alarm(connection, "mill-1")
+    run = await put_run(connection, "plant-7", held, state="running")
+    await connection.execute("update tocsin.action set held_by = %s where id = %s", ([f"alarm:{other}"], run))
+    await connection.execute(
+        "insert into tocsin.action_event (action_rule, event_id, event_seq, action_id, alarm_id)"
+        " values ('page-rule', %s, 1, %s, %s)",
+        (uuid.uuid4(), run, held),
+    )
+    whole = await (await api.client("viewer:*")).get(f"/v1/alarms/{held}/explanation")
+    assert str(other) in whole.text
+    own = await (await api.client("viewer:plant-*")).get(f"/v1/alarms/{held}/explanation")
+    assert (str(other) in own.text, "held by another alarm" in own.text) == (False, True)

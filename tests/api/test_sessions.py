@@ -22,7 +22,7 @@ async def log_in(api: RunningApi, connection: Connection) -> tuple[HttpClient, s
     """A client without a token, and its cookie."""
     browser = await api.with_token(None)
     answer = await browser.request("POST", "/login", data={"code": await link(connection)})
-    assert (answer.status, answer.headers["location"]) == (303, "/docs")
+    assert (answer.status, answer.headers["location"]) == (303, "/")
     return browser, answer.headers["set-cookie"]
 
 

@@ -14,7 +14,7 @@ from tests.api.running_api import RunningApi, running_api
 from tests.browser.chromium import MISSING, OPTIONS, find_chromium
 from tests.browser.visitor import Visitor
 from tocsin.api.route_group import RouteGroup
-from tocsin.api.routes import GROUPS
+from tocsin.cli.served import SERVED
 from tocsin.core.settings import Settings
 
 
@@ -42,8 +42,8 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 def groups(request: pytest.FixtureRequest) -> Sequence[RouteGroup]:
-    """The routes of the API: all of them, or the parameter of the test."""
-    chosen: Sequence[RouteGroup] = getattr(request, "param", GROUPS)
+    """What is served: the console and the API, or the parameter of the test."""
+    chosen: Sequence[RouteGroup] = getattr(request, "param", SERVED)
     return chosen
 
 

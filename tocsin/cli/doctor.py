@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from tocsin.core.settings import Settings
@@ -49,6 +50,7 @@ def _print(finding: Finding, width: int) -> None:
         typer.echo(f"{'':4}  {'':{width}}  -> {printable(finding.remedy)}")
 
 
+@over_http("instance.examine")
 async def _examine(settings: Settings) -> list[Finding]:
     from tocsin.core.bus import open_bus
     from tocsin.core.db import open_session

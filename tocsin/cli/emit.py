@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_option, json_object
 from tocsin.cli.output import print_json
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def _parse_uuid(text: str | None) -> UUID | None:
         ) from None
 
 
+@over_http("instance.emit")
 async def _emit(type: str, **fields: Any) -> UUID:
     from tocsin.cli.session import command_settings
     from tocsin.client.producer import Producer

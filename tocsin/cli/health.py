@@ -10,6 +10,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, since_text
+from tocsin.cli.remote.over_http import over_http
 
 _MAX_SHOWN_MEMBERS = 3
 # A system that waits longer than this for workers is reported as late.
@@ -63,6 +64,7 @@ def _members_text(row: dict[str, Any]) -> str:
     return ", ".join(unhealthy[:_MAX_SHOWN_MEMBERS]) + more
 
 
+@over_http("instance.list_systems")
 async def _health() -> tuple[datetime, list[dict[str, Any]]]:
     from rules.health.queries import list_health
     from timers.working_set import database_now

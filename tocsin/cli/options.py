@@ -23,6 +23,9 @@ IfGeneration = Annotated[
 CreatedBy = Annotated[
     str | None, typer.Option("--created-by", "--by", help="Name for the audit; your user name by default.")
 ]
+ProgressLines = Annotated[
+    bool, typer.Option("--progress-lines", hidden=True, help="Write `progress PERCENT` lines to stderr.")
+]
 Tz = Annotated[str, typer.Option("--tz", help="IANA timezone of wall times, such as Europe/London.")]
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
@@ -33,6 +35,19 @@ def fraction_bar(label: str) -> Iterator[Callable[[float], None]]:
         task = bar.add_task(label, total=1.0)
         yield lambda done: bar.update(task, completed=done)
         bar.update(task, completed=1.0)
+
+
+def progress_lines() -> Callable[[float], None]:
+    """A function that writes the part that is done to stderr, one line for each percent, for programs."""
+    shown = -1
+
+    def report(done: float) -> None:
+        nonlocal shown
+        if int(done * 100) > shown:
+            shown = int(done * 100)
+            typer.echo(f"progress {shown}", err=True)
+
+    return report
 
 
 def _bar(amount: ProgressColumn) -> Progress:

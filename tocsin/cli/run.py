@@ -84,10 +84,11 @@ def service_of(settings: Settings, role: str) -> Iterator[Service]:
         yield make_service(settings, role)
         return
     from tocsin.api.service import Api, listen
+    from tocsin.cli.served import SERVED
     from tocsin.core.service import Service
 
     with listen(settings) as listening:
-        yield Service("api", Api(settings, listening).run)
+        yield Service("api", Api(settings, listening, SERVED).run)
 
 
 def make_service(settings: Settings, role: str) -> Service:

@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_option
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 _TIMEOUT_S = 5.0
@@ -89,6 +90,7 @@ def _parse_labels(words: list[str]) -> dict[str, str]:
     return labels
 
 
+@over_http("instance.send")
 async def _send(
     owner: str, key: str, value: float | int | str | bool, ts: str | None, labels: dict[str, str]
 ) -> None:

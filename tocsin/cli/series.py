@@ -10,6 +10,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import countdown, json_text, print_json, print_table, since_text, utc_text
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def _age_s(row: dict[str, Any], now: datetime) -> float | None:
     return None if row["arrived_at"] is None else (now - row["arrived_at"]).total_seconds()
 
 
+@over_http("instance.list_series")
 async def _series(
     owner: str | None, key: str | None, type: str | None, stale: bool, unknown: bool, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tocsin.core.audit import Actor
     from tocsin.core.db import Connection
     from tocsin.core.settings import Settings
+    from tocsin.policy import Operation
 
 
 def current_settings() -> Settings:
@@ -46,8 +47,10 @@ def admin_settings() -> Settings:
 async def database(settings: Settings | None = None) -> AsyncIterator[Connection]:
     """A session on a migrated database."""
     from migrations.runner import refuse_unmigrated
+    from tocsin.cli.remote.address import refuse_over_http
     from tocsin.core.db import open_session
 
+    refuse_over_http()
     async with open_session(settings or command_settings(), "command line") as connection:
         await refuse_unmigrated(connection)
         yield connection
@@ -55,14 +58,23 @@ async def database(settings: Settings | None = None) -> AsyncIterator[Connection
 
 @asynccontextmanager
 async def message_bus(settings: Settings) -> AsyncIterator[Client]:
+    from tocsin.cli.remote.address import refuse_over_http
     from tocsin.core.bus import open_bus
 
+    refuse_over_http()
     async with open_bus(settings, "command line") as bus:
         yield bus
 
 
-async def command_actor(connection: Connection, who: str) -> Actor:
-    """The author and the instant of a change: the role of the session, see `tocsin.core.audit`."""
+async def command_actor(
+    connection: Connection, who: str, operation: Operation, owner: str | None = None
+) -> Actor:
+    """The author and the instant of a change, if the session may make it.
+
+    The author is the role of the session, see `tocsin.core.audit`.
+    """
+    from tocsin.cli.access import require
     from tocsin.core.audit import acting
 
+    await require(connection, operation, owner)
     return await acting(connection, who, "cli")

@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import due_text, print_json, print_table, printable, utc_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,6 +91,7 @@ def _state_text(row: dict[str, Any]) -> str:
     return f"failing: {row['last_error']}" if row["last_error"] else "armed"
 
 
+@over_http("instance.list_timers")
 async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime, list[dict[str, Any]]]:
     from timers.working_set import database_now, list_timers
     from tocsin.cli.session import database
@@ -99,9 +101,12 @@ async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime,
         return await database_now(connection), rows
 
 
+@over_http("instance.retry_timer")
 async def _retry(kind: str, ref: str, key: str, who: str) -> dict[str, Any]:
     from timers.retry import retry_timer
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        return await retry_timer(connection, kind, ref, key, await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.RETRY_TIMER)
+        return await retry_timer(connection, kind, ref, key, actor)

@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user
 from tocsin.cli.output import print_json, print_table, utc_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from tocsin.api.access.tokens import NewToken
@@ -149,16 +150,20 @@ def login(
         typer.echo(link)
 
 
+@over_http("instance.add_token")
 async def _add(name: str, grants: list[str], expires: str | None, who: str) -> NewToken:
     from schemas.values.duration import parse_duration
     from timers.working_set import database_now
     from tocsin.api.access.grant_text import parse_grant
     from tocsin.api.access.tokens import TokenChange, add_token
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     parsed = [parse_grant(grant) for grant in grants]
     async with database() as connection:
         expires_at = None if expires is None else await database_now(connection) + parse_duration(expires)
+        await require(connection, Operation.MANAGE_TOKENS)
         return await add_token(connection, name, parsed, TokenChange(who, "cli"), expires_at=expires_at)
 
 
@@ -183,6 +188,7 @@ async def _ping(heartbeat: str, owner: str | None, name: str | None, who: str) -
     return token, f"{_public_url(settings)}/ping/{added.text}/{heartbeat}"
 
 
+@over_http("instance.list_tokens")
 async def _list() -> list[dict[str, Any]]:
     from tocsin.api.access.tokens import list_tokens
     from tocsin.cli.session import database
@@ -191,22 +197,30 @@ async def _list() -> list[dict[str, Any]]:
         return await list_tokens(connection)
 
 
+@over_http("instance.revoke_token")
 async def _revoke(token: str, who: str) -> dict[str, Any]:
     from tocsin.api.access.tokens import TokenChange, revoke_token
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     async with database() as connection:
+        await require(connection, Operation.MANAGE_TOKENS)
         return await revoke_token(connection, token, TokenChange(who, "cli"))
 
 
+@over_http("instance.add_login")
 async def _login(name: str, grants: list[str], who: str) -> str:
     from tocsin.api.access.grant_text import parse_grant
     from tocsin.api.access.sessions import add_login_link
+    from tocsin.cli.access import require
     from tocsin.cli.session import command_settings, database
+    from tocsin.policy import Operation
 
     settings = command_settings()
     parsed = [parse_grant(grant) for grant in grants]
     async with database(settings) as connection:
+        await require(connection, Operation.MANAGE_TOKENS)
         code = await add_login_link(connection, name, parsed, who, "cli")
     return f"{_public_url(settings)}/login?code={code}"
 

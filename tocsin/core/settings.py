@@ -33,14 +33,19 @@ _TEXTS = {
 }
 
 SECRET_PREFIX = "TOCSIN_SECRET_"  # noqa: S105 the name of a variable
-CREDENTIAL_VARIABLES = ("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_NATS_PASSWORD", "TOCSIN_METRICS_TOKEN")
+CREDENTIAL_VARIABLES = (
+    *("TOCSIN_POSTGRES", "TOCSIN_NATS", "TOCSIN_NATS_PASSWORD", "TOCSIN_METRICS_TOKEN", "TOCSIN_TOKEN"),
+)
 # Hiding a shorter password would make logs unreadable.
 _MIN_HIDDEN_LENGTH = 4
 
 
 PREFIX = "TOCSIN_"
-# The data directory of `tocsin up`, files with settings, the build, secrets of rules, variables of the tests.
-OTHER_VARIABLE = re.compile("TOCSIN_(DATA$|SETTINGS_DIR$|ASSETS$|SECRET_|TEST_|FAULT_)")
+# The data directory of `tocsin up`, the API of commands, files with settings, the build, secrets of rules,
+# variables of the tests.
+OTHER_VARIABLE = re.compile(
+    "TOCSIN_(DATA$|URL$|TOKEN$|TOKEN_FILE$|SETTINGS_DIR$|ASSETS$|SECRET_|TEST_|FAULT_)"
+)
 
 
 class Settings(NatsSettings):

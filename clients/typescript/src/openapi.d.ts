@@ -1,8 +1,10 @@
 // Written by generate.py from docs/openapi.json. Do not edit.
 
+export type ActiveTimesView = { facts: Record<string, unknown>; sentence: string };
+
 export type AlarmChange = { alarm: AlarmView; changed: boolean; seq: number | null };
 
-export type AlarmExplanationView = { history: Array<string>; sentence: string };
+export type AlarmExplanationView = { facts: Record<string, unknown>; history: Array<string>; sentence: string };
 
 export type AlarmView = { acknowledged_at: string | null; acknowledged_by: string | null; acknowledged_note: string | null; correlation_id: string; id: string; instance: string; level: number; opened_at: string | null; owner: string; payload: Record<string, unknown>; resolved_at: string | null; resolved_reason: string | null; rule: string; severity: string; since: string; snoozed_by: string | null; snoozed_until: string | null; source_event_id?: string | null; state: "pending" | "open" | "resolved"; suppressed_because?: string | null; suppressed_by: string | null };
 
@@ -30,6 +32,10 @@ export type CheckInView = { arrived_at: string; labels: Record<string, unknown>;
 
 export type CheckedIn = { heartbeat: string; owner: string; run: string; status: string };
 
+export type CompletionView = { detail: string; kind: string; label: string };
+
+export type Completions = { completions: Array<CompletionView> };
+
 export type DatapointRequest = { key: string; labels?: Record<string, string> | null; owner: string; ts?: string | null; value: number | boolean | string };
 
 export type DatapointsRequest = { datapoints: Array<DatapointRequest> };
@@ -44,7 +50,7 @@ export type DeadLettersRetried = { kept: Array<Record<string, unknown>>; matches
 
 export type EventSent = { id: string };
 
-export type EventView = { action: string; alarm_id: string | null; correlation_id: string; fire_at: string | null; id: string; level: number | null; origin: string; owner: string; payload: Record<string, unknown>; recorded_at: string; rule: string; schedule: string; seq: number; severity: string | null; source_event_id: string | null; ts: string; type: string };
+export type EventView = { action: string; alarm_id: string | null; correlation_id: string; epoch: number | null; fire_at: string | null; id: string; level: number | null; origin: string; owner: string; payload: Record<string, unknown>; recorded_at: string; rule: string; schedule: string; seq: number; severity: string | null; source_event_id: string | null; ts: string; type: string };
 
 export type FindingView = { remedy: string; state: "ok" | "info" | "red"; subject: string; text: string };
 
@@ -123,6 +129,8 @@ export type Page_TokenView_ = { items: Array<TokenView>; next_cursor?: string | 
 export type Page_VersionView_ = { items: Array<VersionView>; next_cursor?: string | null };
 
 export type PausedSchedule = { owner: string; schedule: string; tz: string };
+
+export type Place = { column: number; line: number; text: string };
 
 export type PlannedFiles = { files: Array<RuleFile>; prune?: boolean };
 
@@ -240,9 +248,11 @@ export interface Operations {
   "GET /v1/rules/event_rule/{name}/explanation": { body: undefined; answer: RuleExplanation };
   "GET /v1/rules/{kind}/{name}": { body: undefined; answer: RuleView };
   "GET /v1/rules/{kind}/{name}/versions": { body: undefined; answer: Page_VersionView_ };
+  "GET /v1/rules:active": { body: undefined; answer: Array<ActiveTimesView> };
   "POST /v1/rules:apply": { body: AppliedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:backtest": { body: ReplayedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:check": { body: RuleFiles; answer: Record<string, unknown> };
+  "POST /v1/rules:complete": { body: Place; answer: Completions };
   "POST /v1/rules:plan": { body: PlannedFiles; answer: Record<string, unknown> };
   "POST /v1/rules:test": { body: TestedFiles; answer: Array<Record<string, unknown>> };
   "GET /v1/rules:version": { body: undefined; answer: Record<string, unknown> };

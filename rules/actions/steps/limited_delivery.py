@@ -6,6 +6,7 @@ target is down has the outcome `retryable`, with the time until the target is tr
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 from rules.actions.steps.context import StepContext
@@ -33,6 +34,7 @@ async def deliver_limited(
         text = f"not sent: {place} did not answer {UNANSWERED_LIMIT} deliveries in succession"
         return DeliveryOutcome("retryable", text, retry_after=rest)
     limits.begin(place)
+    began_s = time.monotonic()
     has_answered = False
     try:
         outcome = await deliver(
@@ -42,4 +44,4 @@ async def deliver_limited(
         has_answered = outcome.state != "retryable" or bool(outcome.result)
         return outcome
     finally:
-        limits.end(place, now.timestamp(), answered=has_answered)
+        limits.end(place, now.timestamp(), answered=has_answered, took_s=time.monotonic() - began_s)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
+from tests.api.protocols.alerts import AM, alert
 from tests.api.protocols.stored import dead_requests, stored_events
 from tests.api.running_api import RunningApi
 from tests.rules.apply.apply_setup import put
@@ -14,7 +14,6 @@ from timers.working_set import database_now
 from tocsin.core.db import Connection
 from tocsin.core.instant import instant_text
 
-AM = "/alertmanager/api/v2"
 RULES = """
 event_rule:
   name: from-prometheus
@@ -23,16 +22,6 @@ event_rule:
   fire: 'payload.status == "firing"'
   severity: event
 """
-
-
-async def alert(connection: Connection, instance: str, ends: timedelta, **annotations: str) -> dict[str, Any]:
-    now = await database_now(connection)
-    return {
-        "labels": {"alertname": "HighLoad", "instance": instance, "severity": "high"},
-        "annotations": annotations,
-        "startsAt": "2026-03-02T08:00:00Z",
-        "endsAt": instant_text(now + ends),
-    }
 
 
 async def alarm_states(connection: Connection, *states: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -154,3 +155,49 @@ async def test_a_check_has_no_address_of_a_server(api: RunningApi) -> None:
     environment = command.environment(api.settings, "check")
     assert not {"TOCSIN_POSTGRES", "TOCSIN_NATS"} & set(environment)
     assert "tocsin_api" in command.environment(api.settings, "plan")["TOCSIN_POSTGRES"]
+
+
+async def test_a_client_that_accepts_events_sees_the_progress_and_then_the_result(api: RunningApi) -> None:
+    ann = await api.client("author:*")
+    text = "\n---\n".join(TESTS.replace("opens", f"opens {n}") for n in range(4)).replace(
+        "RULES", "rules.yaml"
+    )
+    sent = [{"name": "rules.yaml", "text": RULES}, {"name": "tests.yaml", "text": text}]
+    accept = {"accept": "text/event-stream"}
+    answer = await ann.post("/v1/rules:test", {"files": sent, "tests": ["tests.yaml"]}, headers=accept)
+    assert answer.headers["content-type"].startswith("text/event-stream"), answer
+    events = [part.split("\n") for part in answer.text.strip().split("\n\n")]
+    kinds = [event for event, _ in events]
+    assert (kinds[0], kinds[-1]) == ("event: progress", "event: result")
+    percents = [json.loads(data[6:])["percent"] for kind, data in events if kind == "event: progress"]
+    assert percents == sorted(percents)
+    assert [test["passed"] for test in json.loads(events[-1][1][6:])] == [True] * 4
+    wrong = await ann.post("/v1/rules:backtest", {**files("x: 1"), "since": "1h"}, headers=accept)
+    last = wrong.text.strip().split("\n\n")[-1].split("\n")
+    assert (last[0], json.loads(last[1][6:])["status"]) == ("event: problem", 422)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_a_client_that_leaves_ends_the_process_of_its_request(
+    api: RunningApi, monkeypatch: pytest.MonkeyPatch, accept: str
+) -> None:
+    monkeypatch.setattr(command, "_PROGRAM", "import time; time.sleep(600)")
+    began, ended = asyncio.Event(), asyncio.Event()
+    limit, kill = command._limit, command._kill
+
+    def begin(process: Any, within_s: float) -> None:
+        limit(process, within_s)
+        began.set()
+
+    async def end(process: Any) -> None:
+        await kill(process)
+        ended.set()
+
+    monkeypatch.setattr(command, "_limit", begin)
+    monkeypatch.setattr(command, "_kill", end)
+    ann = await api.client("author:*")
+    sent = asyncio.create_task(ann.post("/v1/rules:test", files(), headers={"accept": accept}))
+    async with asyncio.timeout(60):
+        await began.wait()
+        sent.cancel()
+        await ended.wait()

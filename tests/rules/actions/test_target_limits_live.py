@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+from nats.js.errors import NotFoundError
+
 from cdc.publisher import Publisher
+from rules.actions.due_steps import CONSUMERS
 from rules.delivery.target_limits import UNANSWERED_LIMIT
 from rules.worker import Worker
 from tests.cdc.published_records import smaller
 from tests.rules.apply.apply_setup import actions, note, put, rule
 from tests.rules.delivery.receivers import Behaviour, receiver, respond
 from tests.wait import eventually
+from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection
 from tocsin.core.service import Service, running
 from tocsin.core.settings import Settings
@@ -71,6 +75,60 @@ async def test_a_target_that_hangs_leaves_places_for_others(
 
             await eventually(are_all_delivered, "steps that waited lost no attempt")
     assert len({request.headers["webhook-id"] for request in slow.requests}) == 12
+
+
+async def test_steps_that_waited_long_for_their_target_leave_places_for_others(
+    settings: Settings, connection: Connection
+) -> None:
+    permits = asyncio.Semaphore(0)
+
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await permits.acquire()
+        await respond()(reader, writer)
+
+    allowed = smaller(settings, egress_allow="127.0.0.1", worker_concurrency=4)
+    async with receiver(behave) as slow, receiver(respond()) as quick, open_bus(settings, "test") as bus:
+        await put(
+            connection,
+            webhook("slow", slow.port, "60s", 1)
+            + webhook("quick", quick.port, "60s", 1)
+            + rule("a", "slow", 'type == "slow"')
+            + rule("b", "quick"),
+        )
+        async with running(Service("cdc", Publisher(settings).run), Service("worker", Worker(allowed).run)):
+            for _ in range(8):
+                await note(connection, type="slow")
+            js = bus.jetstream()
+
+            async def are_delivered_often() -> bool:
+                try:
+                    consumer = await js.consumer_info(settings.stream, CONSUMERS["normal"])
+                except NotFoundError:
+                    return False
+                return consumer.delivered is not None and consumer.delivered.consumer_seq >= 2 + 6 * 3
+
+            await eventually(are_delivered_often, "the steps without a place come again and again")
+            permits.release()
+            permits.release()
+
+            async def is_next_hanging() -> bool:
+                return len(slow.requests) >= 3
+
+            await eventually(is_next_hanging, "a step that waited has a place")
+            for _ in range(6):
+                await note(connection)
+
+            async def are_delivered() -> bool:
+                return await count(connection, "quick", "completed") == 6
+
+            await eventually(are_delivered, "the quick target has its messages", within=20)
+            for _ in range(6):
+                permits.release()
+
+            async def are_all_delivered() -> bool:
+                return await count(connection, "slow", "completed") == 8
+
+            await eventually(are_all_delivered, "the slow target has its messages")
 
 
 async def test_a_target_that_is_down_rests_and_the_last_attempt_is_made(

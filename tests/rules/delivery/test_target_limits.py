@@ -6,7 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from rules.delivery.target_limits import REST_S, UNANSWERED_LIMIT, TargetBusy, TargetLimits, target_key
+from rules.delivery.target_limits import (
+    LONGEST_TURN_S,
+    REST_S,
+    UNANSWERED_LIMIT,
+    TargetBusy,
+    TargetLimits,
+    target_key,
+)
 from schemas.documents.targets import AppriseTarget, EmailTarget, SlackTarget, Target, WebhookTarget
 
 
@@ -68,3 +75,17 @@ def test_an_answer_in_between_begins_the_count_again() -> None:
 )
 def test_the_key_of_a_target_has_no_secret(model: type[Target], document: object, key: str) -> None:
     assert target_key(model.model_validate(document)) == key
+
+
+def test_deliveries_without_a_place_have_turns_at_the_rate_of_the_target() -> None:
+    limits = TargetLimits(2)
+    limits.begin("a:443")
+    for _ in range(100):
+        limits.begin("a:443")
+        limits.end("a:443", 0.0, answered=True, took_s=4.0)
+    limits.begin("a:443")
+    assert not limits.has_place("a:443")
+    assert [round(limits.turn_s("a:443", 50.0), 3) for _ in range(3)] == [2, 4, 6]
+    assert round(limits.turn_s("a:443", 56.0), 3) == 2, "turns that have passed are free"
+    assert max(limits.turn_s("a:443", 56.0) for _ in range(1_000)) == LONGEST_TURN_S
+    assert limits.has_place("b:443")

@@ -64,6 +64,8 @@ class Access:
     caller: Caller
     operation: Operation
     lent: Connection | None = None
+    via: str = VIA
+    """The `via` of its changes in the audit."""
 
     @property
     def owners(self) -> list[str]:
@@ -102,7 +104,7 @@ class Access:
 
     async def actor(self, connection: Connection) -> Actor:
         """The author of a change, for the functions that the command line calls too."""
-        return await acting(connection, self.caller.name, VIA)
+        return await acting(connection, self.caller.name, self.via)
 
 
 async def access_of(connection: HTTPConnection, operation: Operation) -> Access:

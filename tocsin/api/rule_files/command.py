@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import resource
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,14 @@ _MEMORY_BYTES = 2 * 1024**3
 _MAX_OUTPUT = 32 * 1024 * 1024
 _UNREACHABLE = 2
 _PROGRAM = "from tocsin.cli import main; main()"
+_PROGRESS = re.compile(rb"progress ([0-9]{1,3})")
+_LONGEST_LINE = 100
 _NEEDS_NO_SERVER = ("check", "test")
 _SERVER_SETTINGS = ("postgres", "nats")
+
+
+ReportPercent = Callable[[int], None]
+"""Called with the percentage of the work that is done."""
 
 
 class RuleFile(BaseModel):
@@ -52,25 +59,40 @@ class RuleCommands:
     _waiting: int = 0
 
     async def run(
-        self, command: str, files: Sequence[RuleFile], words: Sequence[str], *, within_s: float
+        self,
+        command: str,
+        files: Sequence[RuleFile],
+        words: Sequence[str],
+        *,
+        within_s: float,
+        report: ReportPercent | None = None,
     ) -> Any:
-        """The JSON answer of a command. Raises the problem that the command reports."""
+        """The JSON answer of a command. Raises the problem that the command reports.
+
+        A caller that is cancelled ends the process. `report` gets the part that is done.
+        """
         if self._waiting >= MAX_WAITING:
             raise ProblemRaised("too-many", "too many rule files are being processed", remedy="try again")
         self._waiting += 1
         try:
             async with self._turns:
-                return await self._run(command, files, words, within_s)
+                return await self._run(command, files, words, within_s, report)
         finally:
             self._waiting -= 1
 
     async def _run(
-        self, command: str, files: Sequence[RuleFile], words: Sequence[str], within_s: float
+        self,
+        command: str,
+        files: Sequence[RuleFile],
+        words: Sequence[str],
+        within_s: float,
+        report: ReportPercent | None,
     ) -> Any:
+        progress = [] if report is None else ["--progress-lines"]
         with tempfile.TemporaryDirectory(prefix="tocsin-rules-") as folder:
             await asyncio.to_thread(_write, Path(folder), files)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-c", _PROGRAM, command, "--json", *words),
+                *(sys.executable, "-P", "-c", _PROGRAM, command, "--json", *progress, *words),
                 cwd=folder,
                 env=environment(self.settings, command),
                 stdin=DEVNULL,
@@ -81,7 +103,7 @@ class RuleCommands:
             try:
                 _limit(process, within_s)
                 async with asyncio.timeout(within_s):
-                    output, _ = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+                    output, _ = await asyncio.gather(_read(process.stdout), _follow(process.stderr, report))
                     await process.wait()
             except TimeoutError:
                 raise _too_long(command, within_s) from None
@@ -133,6 +155,18 @@ async def _read(stream: asyncio.StreamReader | None) -> bytes:
             )
         parts.append(part)
     return b"".join(parts)
+
+
+async def _follow(stream: asyncio.StreamReader | None, report: ReportPercent | None) -> None:
+    """Read the lines of progress, and drop what else the process writes."""
+    assert stream is not None
+    rest = b""
+    while part := await stream.read(65_536):
+        *lines, rest = (rest + part).split(b"\n")
+        rest = rest[-_LONGEST_LINE:]
+        percents = [int(match[1]) for line in lines if (match := _PROGRESS.fullmatch(line))]
+        if percents and report is not None:
+            report(percents[-1])
 
 
 async def _kill(process: Process) -> None:

@@ -15,7 +15,7 @@ from rules.actions.retry import retry_run
 from rules.runbook.states import DEAD
 from tocsin.api.access.permission import Access, may
 from tocsin.api.pages import BY_ID, Keyset, Page, Paged, instant
-from tocsin.api.v1.inputs import OptionalText
+from tocsin.api.v1.inputs import IdBeginning, OptionalText, id_bounds
 from tocsin.core.db import Connection, fetch_dicts, fetch_value
 from tocsin.core.errors import NotFound
 from tocsin.policy import Operation
@@ -102,6 +102,7 @@ async def list_runs(
     rule: OptionalText = None,
     owner: OptionalText = None,
     since: AwareDatetime | None = None,
+    id: IdBeginning = None,
 ) -> Page[RunView]:
     states = None if state is None else list(DEAD) if state == "dead" else [state]
     filters = {
@@ -111,6 +112,7 @@ async def list_runs(
         "rule": rule,
         "owner": owner,
         "since": since,
+        **id_bounds(id, "action", "tocsin actions"),
         **_BY_AGE.after(page),
     }
     async with access.session() as connection:

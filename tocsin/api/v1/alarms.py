@@ -22,7 +22,7 @@ from schemas.values.severities import level, level_name
 from timers.working_set import database_now
 from tocsin.api.access.permission import Access, may
 from tocsin.api.pages import BY_ID, Keyset, Page, Paged, big_integer, instant
-from tocsin.api.v1.inputs import Note, OptionalText, end_of
+from tocsin.api.v1.inputs import IdBeginning, Note, OptionalText, end_of, id_bounds
 from tocsin.core.db import Connection, fetch_dict, fetch_dicts
 from tocsin.core.errors import NotFound
 from tocsin.policy import Operation
@@ -76,6 +76,7 @@ class AlarmChange(BaseModel):
 class AlarmExplanationView(BaseModel):
     sentence: str
     history: list[str]
+    facts: dict[str, Any] = Field(description="What the sentence follows from.")
 
 
 class NoteRequest(BaseModel):
@@ -104,6 +105,7 @@ async def list_alarms(
     severity: Annotated[
         str | None, Query(max_length=40, description="Only of this severity and above.")
     ] = None,
+    id: IdBeginning = None,
     sort: Annotated[
         Literal["newest", "severity"], Query(description="`severity`: the most severe first.")
     ] = "newest",
@@ -117,6 +119,7 @@ async def list_alarms(
         "rule": rule,
         "owner": owner,
         "severity": 0 if severity is None else level(severity),
+        **id_bounds(id, "alarm", "tocsin alarms --state all"),
         **order.after(page),
     }
     async with access.session() as connection:
@@ -135,8 +138,12 @@ async def read_alarm(access: Viewing, id: uuid.UUID) -> AlarmView:
 async def explain_one_alarm(access: Viewing, id: uuid.UUID) -> AlarmExplanationView:
     async with access.session() as connection:
         row = await find_alarm(connection, access, id)
-        explained = await explain_alarm(connection, row, await database_now(connection))
-    return AlarmExplanationView(sentence=explained.sentence, history=list(explained.history))
+        sees_all = "*" in access.owners_of(Operation.VIEW_ALARMS)
+        now = await database_now(connection)
+        explained = await explain_alarm(connection, row, now, names_others=sees_all)
+    return AlarmExplanationView(
+        sentence=explained.sentence, history=list(explained.history), facts=explained.facts
+    )
 
 
 @router.post("/alarms/{id}:ack", summary="Acknowledge an alarm")

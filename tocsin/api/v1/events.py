@@ -44,6 +44,7 @@ class EventView(BaseModel):
     source_event_id: uuid.UUID | None
     correlation_id: uuid.UUID
     payload: dict[str, Any]
+    epoch: int | None = Field(description="Epoch of the clock that fired it; null for others.")
 
 
 class NewEventRequest(BaseModel):

@@ -1,4 +1,4 @@
-"""Explanations: why a schedule fired or not at an instant, a series is fresh or stale, and what a rule sees.
+"""Explanations: a fire of a schedule, a fresh or stale series, what a rule sees, and active times.
 
 The explanation of an alarm is beside the alarm (`alarms.py`).
 """
@@ -14,6 +14,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import AwareDatetime, BaseModel, Field
 
 from clock.explain.records import explain_schedule
+from rules.alarms.explain_active_times import explain_active_times
 from rules.alarms.explain_references import explain_references, rule_over_alarms
 from rules.alarms.explain_series import series_sentence
 from rules.alarms.series_queries import list_series as read_series
@@ -49,6 +50,22 @@ class RuleExplanation(BaseModel):
     condition: str
     lines: list[str]
     refers_to: list[Row] = Field(description="Each rule of the condition, its state and its alarms.")
+
+
+class ActiveTimesView(BaseModel):
+    sentence: str
+    facts: Row = Field(description="Kind, name, whether it is active, the reason if not, and until when.")
+
+
+@router.get("/rules:active", summary="Whether rules and channels of a name are within their active times")
+async def explain_active(
+    access: Annotated[Access, may(Operation.VIEW_RULES)],
+    name: Annotated[str, Query(min_length=1, max_length=128)],
+    at: Annotated[AwareDatetime | None, Query(description="Now by default.")] = None,
+) -> list[ActiveTimesView]:
+    async with access.session() as connection:
+        found = await explain_active_times(connection, name, at or await database_now(connection))
+    return [ActiveTimesView(sentence=each.sentence, facts=each.facts) for each in found]
 
 
 @router.get("/schedules/{id}/explanation", summary="Why a schedule fired or not at an instant")

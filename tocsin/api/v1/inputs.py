@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from typing import Annotated
 
@@ -10,9 +11,13 @@ from pydantic import Field
 
 from schemas.values.duration import parse_duration
 from tocsin.core.errors import InvalidInput
+from tocsin.core.id_prefix import IdPrefix
 
 OptionalText = Annotated[str | None, Query(max_length=512)]
 """A filter: only rows that have this text."""
+IdBeginning = Annotated[
+    str | None, Query(max_length=64, description="Only this id, or ids that begin with four digits or more.")
+]
 Note = Annotated[str, Field(max_length=4000)]
 Matcher = Annotated[
     str,
@@ -36,3 +41,8 @@ def end_of(for_: str | None, until: datetime | None, now: datetime) -> datetime 
         return now + parse_duration(for_)
     except OverflowError:
         raise InvalidInput(f"for {for_!r} is too long", remedy="give a year at most") from None
+
+
+def id_bounds(text: str | None, noun: str, command: str) -> dict[str, uuid.UUID | None]:
+    """`first` and `last` of the ids that begin with a text; None for all."""
+    return {"first": None, "last": None} if text is None else {**IdPrefix(text, noun, command).bounds()}

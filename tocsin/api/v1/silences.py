@@ -15,7 +15,7 @@ from rules.suppression.silence_store import NewSilence, find_silence
 from schemas.wire.silence_events import check_silence
 from tocsin.api.access.permission import Access, may
 from tocsin.api.pages import BY_ID, Keyset, Page, Paged, instant
-from tocsin.api.v1.inputs import Matcher, end_of
+from tocsin.api.v1.inputs import IdBeginning, Matcher, end_of, id_bounds
 from tocsin.core.db import fetch_dicts
 from tocsin.core.errors import InvalidInput
 from tocsin.policy import Operation
@@ -67,10 +67,12 @@ async def list_silences(
     access: Viewing,
     page: Paged,
     all: Annotated[bool, Query(description="Also those that have ended.")] = False,
+    id: IdBeginning = None,
 ) -> Page[SilenceView]:
+    bounds = id_bounds(id, "silence", "tocsin silence list --all")
     async with access.session() as connection:
         rows = await fetch_dicts(
-            connection, "tocsin.api.v1/list_silences", {"all": all, **_BY_AGE.after(page)}
+            connection, "tocsin.api.v1/list_silences", {"all": all, **bounds, **_BY_AGE.after(page)}
         )
     return _BY_AGE.page(page, rows, _view)
 

@@ -14,6 +14,7 @@ from tocsin.cli.actions.text import STATE_HELP, print_run, print_runs, states_op
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, OnlyOwner, current_user, instant_or_ago
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -103,6 +104,7 @@ def cancel(run: RunId, by: CreatedBy = None, as_json: Json = False) -> None:
     typer.echo(printable(f"cancelled run {str(row['id'])[:8]} of action {row['name']!r}"))
 
 
+@over_http("records.list_runs")
 async def list_runs(
     states: tuple[str, ...] | None,
     name: str | None,
@@ -124,6 +126,7 @@ async def list_runs(
         return now, rows
 
 
+@over_http("records.show_run")
 async def _show(run: str) -> tuple[dict[str, Any], list[Attempt]]:
     from rules.actions.history import find_run, read_attempts
     from tocsin.cli.session import database
@@ -133,22 +136,28 @@ async def _show(run: str) -> tuple[dict[str, Any], list[Attempt]]:
         return row, await read_attempts(connection, row)
 
 
+@over_http("records.retry_run")
 async def _retry(run: str, who: str) -> tuple[dict[str, Any], list[int]]:
     from rules.actions.history import find_run
     from rules.actions.retry import retry_run
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_run(connection, run)
-        return row, await retry_run(connection, row["id"], await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.RETRY_RUN, row["owner"])
+        return row, await retry_run(connection, row["id"], actor)
 
 
+@over_http("records.cancel_run")
 async def _cancel(run: str, who: str) -> dict[str, Any]:
     from rules.actions.cancel import cancel_run
     from rules.actions.history import find_run
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_run(connection, run)
-        await cancel_run(connection, row["id"], await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.CANCEL_RUN, row["owner"])
+        await cancel_run(connection, row["id"], actor)
         return row

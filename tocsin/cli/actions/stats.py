@@ -10,6 +10,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, instant_or_ago
 from tocsin.cli.output import duration_text, print_json, print_table
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from rules.actions.history import Statistics
@@ -57,6 +58,7 @@ def _counts_json(counts: Statistics) -> dict[str, Any]:
     return {"total": counts.total, "states": counts.states, "average_ms": average_ms}
 
 
+@over_http("records.read_statistics")
 async def _stats(since: str | None) -> Statistics:
     from rules.actions.history import read_statistics
     from timers.working_set import database_now

@@ -18,7 +18,8 @@ from tocsin.cli.alarms.many import (
 from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
-from tocsin.cli.output import print_json, printable, utc_text
+from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from rules.alarms.operator import OperatorResult
@@ -61,11 +62,11 @@ def ack(
 
 
 def _text(row: Row, result: tuple[Row, OperatorResult]) -> str:
+    from rules.alarms.operator_text import acknowledged_text
+
     after, acted = result
-    if acted.changed:
-        return f"acknowledged alarm {alarm_title(row)}, seq {acted.seq}"
-    when = f"by {after['acknowledged_by']} at {utc_text(after['acknowledged_at'])}"
-    return f"alarm {alarm_title(row)} was already acknowledged {when}"
+    by, at = after["acknowledged_by"], after["acknowledged_at"]
+    return acknowledged_text(alarm_title(row), acted.seq if acted.changed else None, by, at)
 
 
 def _facts(result: tuple[Row, OperatorResult]) -> Row:
@@ -73,6 +74,7 @@ def _facts(result: tuple[Row, OperatorResult]) -> Row:
     return {"changed": acted.changed, "seq": acted.seq}
 
 
+@over_http("alarms.choose")
 async def _choose(ids: list[str], where: str | None) -> list[Row]:
     from tocsin.cli.session import database
 
@@ -80,15 +82,18 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
         return await choose_alarms(connection, ids, where)
 
 
+@over_http("alarms.acknowledge")
 async def _ack(ids: list[str], where: str | None, note: str, who: str) -> Outcomes:
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
 
         async def change(row: Row) -> tuple[Row, OperatorResult]:
-            acted = await acknowledge(connection, row, await command_actor(connection, who), note)
+            actor = await command_actor(connection, who, Operation.ACKNOWLEDGE_ALARM, row["owner"])
+            acted = await acknowledge(connection, row, actor, note)
             return await find_alarm(connection, str(row["id"])), acted
 
         rows = await choose_alarms(connection, ids, where)

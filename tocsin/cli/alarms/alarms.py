@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import countdown, print_json, print_table, since_text
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _state_text(row: dict[str, Any], now: datetime) -> str:
     return f"{row['state']} ({', '.join(marks)})" if marks else str(row["state"])
 
 
+@over_http("alarms.list_alarms")
 async def _alarms(
     states: tuple[str, ...], rule: str | None, owner: str | None, severity: str | None, limit: int
 ) -> tuple[datetime, list[dict[str, Any]]]:

@@ -35,7 +35,9 @@ _SHOWN = 5
 
 def alarm_title(row: Row) -> str:
     """`3f2a91c0 (dsp-hot of 'plant-7')`"""
-    return f"{str(row['id'])[:8]} ({row['event_rule']} of {row['owner']!r})"
+    from rules.alarms.operator import alarm_title as title_of
+
+    return title_of(row["id"], row["event_rule"], row["owner"])
 
 
 def check_choice(ids: Sequence[str], where: str | None) -> None:

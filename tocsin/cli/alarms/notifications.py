@@ -12,6 +12,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, shortened, since_text, title
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,6 +49,7 @@ def notifications(
     )
 
 
+@over_http("alarms.list_notifications")
 async def _list(state: str | None, channel: str | None, limit: int) -> tuple[datetime, list[dict[str, Any]]]:
     from rules.alarms.notifications import STATES, list_notifications
     from timers.working_set import database_now

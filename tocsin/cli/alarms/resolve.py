@@ -19,6 +19,7 @@ from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from rules.alarms.operator import OperatorResult
@@ -62,13 +63,16 @@ def resolve(
 
 
 def _text(row: Row, result: OperatorResult) -> str:
-    return f"resolved alarm {alarm_title(row)}, seq {result.seq}"
+    from rules.alarms.operator_text import resolved_text
+
+    return resolved_text(alarm_title(row), result.seq)
 
 
 def _facts(result: OperatorResult) -> Row:
     return {"changed": result.changed, "seq": result.seq}
 
 
+@over_http("alarms.choose")
 async def _choose(ids: list[str], where: str | None) -> list[Row]:
     from tocsin.cli.session import database
 
@@ -76,14 +80,17 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
         return await choose_alarms(connection, ids, where)
 
 
+@over_http("alarms.resolve")
 async def _resolve(ids: list[str], where: str | None, note: str, who: str) -> Outcomes:
     from rules.alarms.resolve import resolve as resolve_alarm
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
 
         async def change(row: Row) -> OperatorResult:
-            return await resolve_alarm(connection, row, await command_actor(connection, who), note)
+            actor = await command_actor(connection, who, Operation.RESOLVE_ALARM, row["owner"])
+            return await resolve_alarm(connection, row, actor, note)
 
         rows = await choose_alarms(connection, ids, where)
         return await Outcomes("resolved").act(rows, change)

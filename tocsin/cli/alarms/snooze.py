@@ -19,7 +19,8 @@ from tocsin.cli.alarms.many import (
 from tocsin.cli.confirm import Yes
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, Tz, current_user
-from tocsin.cli.output import print_json, printable, utc_text
+from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,10 +110,10 @@ def _is_id(word: str) -> bool:
 
 
 def _text(row: Row, result: tuple[datetime | None, OperatorResult]) -> str:
+    from rules.alarms.operator_text import snoozed_text
+
     ends_at, acted = result
-    state = f"is snoozed until {utc_text(ends_at)}" if ends_at else "is no longer snoozed"
-    effect = "; its notifications and runs are held until then" if ends_at else ""
-    return f"alarm {alarm_title(row)} {state}{effect}, seq {acted.seq}"
+    return snoozed_text(alarm_title(row), acted.seq, ends_at)
 
 
 def _facts(result: tuple[datetime | None, OperatorResult]) -> Row:
@@ -120,6 +121,7 @@ def _facts(result: tuple[datetime | None, OperatorResult]) -> Row:
     return {"until": ends_at, "seq": acted.seq}
 
 
+@over_http("alarms.choose")
 async def _choose(ids: list[str], where: str | None) -> list[Row]:
     from tocsin.cli.session import database
 
@@ -127,22 +129,25 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
         return await choose_alarms(connection, ids, where)
 
 
+@over_http("alarms.snooze")
 async def _snooze(
     choice: tuple[list[str], str | None], duration: str | None, until: str | None, tz: str, who: str
 ) -> Outcomes:
     from rules.alarms.operator import snooze as snooze_alarm
     from schemas.values.duration import parse_duration
     from tocsin.cli.session import command_actor, database
+    from tocsin.core.audit import acting
+    from tocsin.policy import Operation
 
     async with database() as connection:
         rows = await choose_alarms(connection, *choice)
-        now = (await command_actor(connection, who)).now
+        now = (await acting(connection, who, "cli")).now
         ends_at = None if until is None else future_instant(until, tz, now)
         if duration is not None:
             ends_at = now + parse_duration(duration)
 
         async def change(row: Row) -> tuple[datetime | None, OperatorResult]:
-            actor = await command_actor(connection, who)
+            actor = await command_actor(connection, who, Operation.SNOOZE_ALARM, row["owner"])
             return ends_at, await snooze_alarm(connection, row, actor, ends_at)
 
         return await Outcomes("snoozed" if ends_at else "unsnoozed").act(rows, change)

@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 _MAX_READ = 1_000_000
@@ -60,6 +61,7 @@ def check_in(
         typer.echo(printable(f"checked in to {name}: {status}"))
 
 
+@over_http("instance.check_in")
 async def _check_in(
     name: str,
     status: str,

@@ -10,6 +10,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import countdown, local_text, print_json, print_table, since_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -74,6 +75,7 @@ def _as_json(row: HeartbeatRow) -> dict[str, object]:
     return {**fields, "late_by_s": None if late_by is None else late_by / timedelta(seconds=1)}
 
 
+@over_http("instance.list_heartbeats")
 async def _heartbeats(name: str | None, owner: str | None) -> tuple[datetime, list[HeartbeatRow]]:
     from rules.alarms.heartbeats import list_heartbeats
     from tocsin.cli.session import database

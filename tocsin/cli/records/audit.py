@@ -12,6 +12,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import compact, print_json, print_table, title, utc_text
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def changes(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
     )
 
 
+@over_http("records.list_audit")
 async def _audit(name: str | None, limit: int) -> list[dict[str, Any]]:
     from tocsin.cli.session import database
     from tocsin.core.audit import list_audit
@@ -117,6 +119,7 @@ async def _audit(name: str | None, limit: int) -> list[dict[str, Any]]:
         return list(reversed(await list_audit(connection, name, limit=limit)))
 
 
+@over_http("records.verify_audit")
 async def _verify(head: tuple[int, str] | None) -> ChainReport:
     from tocsin.cli.session import database
     from tocsin.core.audit_chain import verify_chain

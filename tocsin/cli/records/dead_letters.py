@@ -12,6 +12,7 @@ from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user, instant_or_ago
 from tocsin.cli.output import print_json, print_table, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -141,13 +142,15 @@ async def _put_back(
     """Returns those that were put back, and those that were kept with the reason."""
     from rules.dispatch.put_letters_back import put_letters_back
     from tocsin.cli.session import command_actor, command_settings, database, message_bus
+    from tocsin.policy import Operation
 
     settings = command_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.RETRY_DEAD_LETTER)
         return await put_letters_back(connection, bus.jetstream(timeout=_TIMEOUT_S), settings, letters, actor)
 
 
+@over_http("records.list_dead_letters")
 async def _dead_letters(kind: str | None, limit: int) -> list[dict[str, Any]]:
     from rules.lanes.dead_letters import read_dead_letters
     from tocsin.cli.session import command_settings, message_bus

@@ -10,6 +10,7 @@ from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner, instant_or_ago
 from tocsin.cli.output import compact, print_json, print_table, shortened, utc_text
 from tocsin.cli.records.filters import Rule, Type, check_filters
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def _lateness(row: dict[str, Any]) -> str:
     return f"{max(0, round((row['recorded_at'] - row['fire_at']).total_seconds() * 1000))} ms"
 
 
+@over_http("records.list_events")
 async def _events(since: str | None, since_seq: int | None, filters: dict[str, Any]) -> list[dict[str, Any]]:
     from tocsin.cli.session import database
     from tocsin.core.db import fetch_dicts

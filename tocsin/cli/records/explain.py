@@ -14,6 +14,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, Owner, instant_option
 from tocsin.cli.output import compact, print_json, printable, title
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from clock.explain.explanation import Explanation
     from rules.alarms.explain import AlarmExplanation
+    from rules.alarms.explain_active_times import ActiveTimesExplanation
     from rules.alarms.explain_references import ReferencesExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
@@ -31,7 +33,8 @@ def explain(
     name_or_id: Annotated[
         str,
         typer.Argument(
-            help="Name of a schedule or of an event_rule over alarms, or ID of an alarm (its first digits are enough).",
+            help="Name of a schedule, of an event_rule over alarms, or of a rule or channel with `active_in`, "
+            "or ID of an alarm (its first digits are enough).",
             metavar="SCHEDULE|ALARM|RULE",
         ),
     ],
@@ -41,7 +44,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a fire of a schedule, the state of an alarm, or a rule over alarms.
+    """Explain a fire of a schedule, the state of an alarm, a rule over alarms, or active times.
 
     The explanation names the records that it follows from.
 
@@ -50,6 +53,7 @@ def explain(
       tocsin explain daily-digest --at 2026-03-08T07:00Z
       tocsin explain 3f2a91c0
       tocsin explain pump-failing --owner pump-1
+      tocsin explain too-few-orders --at 2026-12-25T10:00Z
     """
     if _ALARM_ID.fullmatch(name_or_id) and at is None and not owner:
         alarm = run_command(_explain_alarm(name_or_id))
@@ -61,6 +65,14 @@ def explain(
         _print_references(name_or_id, owner, references, as_json)
         return
     instant = None if at is None else instant_option(at, "--at")
+    active_times = run_command(_explain_active_times(name_or_id, owner, instant))
+    if active_times:
+        if as_json:
+            print_json([each.facts for each in active_times])
+            return
+        for each in active_times:
+            typer.echo(printable(each.sentence))
+        return
     explanation = run_command(_explain_schedule(owner, name_or_id, instant))
     if as_json:
         print_json({"outcome": explanation.outcome, "sentence": explanation.sentence, **explanation.facts})
@@ -90,6 +102,7 @@ def _print_references(rule: str, owner: str, references: ReferencesExplanation, 
         typer.echo(f"  {printable(line)}")
 
 
+@over_http("records.explain_references")
 async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | None:
     """None if a schedule has this name, or if no event_rule over alarms has it."""
     from rules.alarms.explain_references import explain_references, rule_over_alarms
@@ -103,6 +116,23 @@ async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | 
         return None if found is None else await explain_references(connection, found, owner)
 
 
+@over_http("records.explain_active_times")
+async def _explain_active_times(
+    name: str, owner: str, instant: datetime | None
+) -> list[ActiveTimesExplanation]:
+    """Empty if a schedule has this name, or if no rule or channel with `active_in` has it."""
+    from rules.alarms.explain_active_times import explain_active_times
+    from timers.schedules import find_schedule
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        if await find_schedule(connection, owner, name) is not None:
+            return []
+        return await explain_active_times(connection, name, instant or await database_now(connection))
+
+
+@over_http("records.explain_alarm")
 async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
     """None if a schedule has this name, or if no alarm has this ID."""
     from rules.alarms.explain import explain_alarm
@@ -121,6 +151,7 @@ async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:
         return await explain_alarm(connection, alarm, await database_now(connection))
 
 
+@over_http("records.explain_schedule")
 async def _explain_schedule(owner: str, schedule: str, instant: datetime | None) -> Explanation:
     from clock.explain.records import explain_schedule
     from timers.working_set import database_now

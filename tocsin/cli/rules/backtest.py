@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tocsin.cli.errors import run_command
-from tocsin.cli.options import Json, check_output
+from tocsin.cli.options import Json, ProgressLines, check_output
 from tocsin.cli.output import duration_text, print_json, print_table, printable, utc_text
 from tocsin.cli.rules.export import Until, recording_window
 from tocsin.core.errors import InvalidInput
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MAX_SHOWN = 20
 
 
-def backtest(
+def backtest(  # noqa: PLR0913 - one option per choice
     rules: Annotated[
         list[Path] | None,
         typer.Option("--rules", help="Candidate rules: a rule file or a folder; may be repeated."),
@@ -50,6 +50,7 @@ def backtest(
     jobs: Annotated[
         int, typer.Option("--jobs", min=0, max=256, help="Number of processes; 0 for one per core.")
     ] = 0,
+    progress: ProgressLines = False,
     as_json: Json = False,
 ) -> None:
     """Replay a recording with its own rules or with candidate rules; sends nothing.
@@ -63,7 +64,7 @@ def backtest(
       tocsin backtest --rules rules/ --recording recording.ndjson.gz
     """
     _check_options(historical, rules, recording, since or until, html)
-    header, result = run_command(_backtest(rules or [], since or "30d", until, recording, jobs))
+    header, result = run_command(_backtest(rules or [], since or "30d", until, recording, jobs, progress))
     from rules.replay.backtest.report.compare import compare, report_json
 
     mode = "prospective" if rules else "historical"
@@ -102,16 +103,16 @@ def _check_options(
 
 
 async def _backtest(
-    rules: list[Path], since: str, until: str | None, recording: Path | None, jobs: int
+    rules: list[Path], since: str, until: str | None, recording: Path | None, jobs: int, progress: bool
 ) -> tuple[RecordingHeader, BacktestResult]:
     from rules.replay.backtest.candidates import candidate_documents
     from rules.replay.backtest.parallel import backtest as replay
-    from tocsin.cli.progress import fraction_bar
+    from tocsin.cli.progress import fraction_bar, progress_lines
 
     async with _source(since, until, recording) as source:
         header = await source.header()
         candidate = candidate_documents(header, rules, header.since) if rules else None
-        with fraction_bar("replaying") as report:
+        with nullcontext(progress_lines()) if progress else fraction_bar("replaying") as report:
             result = await replay(
                 source, header, candidate, jobs=jobs or len(os.sched_getaffinity(0)), report=report
             )

@@ -12,6 +12,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, current_user
 from tocsin.cli.output import print_json, print_table, printable
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def send_test_message(
         raise typer.Exit(1)
 
 
+@over_http("instance.list_channels")
 async def _channels() -> list[dict[str, Any]]:
     from rules.documents.applied import list_channels
     from tocsin.cli.session import database
@@ -90,15 +92,19 @@ async def _channels() -> list[dict[str, Any]]:
         return await list_channels(connection)
 
 
+@over_http("instance.test_channel")
 async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:
     from rules.actions.channel_tests import await_outcome, request_test
     from rules.actions.channels import read_channel
     from rules.delivery.alarm_facts import KINDS
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     if transition not in KINDS:
         raise InvalidInput(f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}")
     async with database() as connection:
+        await require(connection, Operation.TEST_CHANNEL)
         channel = await read_channel(connection, name)
         id = await request_test(connection, name, transition, current_user())
         return channel.enabled, await await_outcome(connection, id)

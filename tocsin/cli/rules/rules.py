@@ -12,6 +12,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import print_json, print_table, printable, utc_text
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput, Refused
 
 
@@ -96,6 +97,7 @@ def _print_yaml(documents: list[dict[str, Any]]) -> None:
     typer.echo("---\n".join(texts), nl=False)
 
 
+@over_http("instance.list_rules")
 async def _read(kind: str | None, name: str | None) -> list[dict[str, Any]]:
     from rules.documents.applied import list_applied
     from tocsin.cli.session import database

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tocsin.cli.options import Json, check_output
+from tocsin.cli.options import Json, ProgressLines, check_output
 from tocsin.cli.output import print_json, printable
 from tocsin.core.errors import InvalidInput
 
@@ -40,6 +40,7 @@ def run_tests(
     within: Annotated[
         Path | None, typer.Option("--within", hidden=True, help="Refuse rule files outside of this folder.")
     ] = None,
+    progress: ProgressLines = False,
     as_json: Json = False,
 ) -> None:
     """Run rule tests in virtual time; needs no server.
@@ -49,6 +50,7 @@ def run_tests(
       tocsin test examples/tests
     """
     from rules.replay.rule_tests.rule_tests import RuleTests, read_tests
+    from tocsin.cli.progress import progress_lines
     from tocsin.cli.rules.test_report import junit_text, result_json, result_lines
     from tocsin.cli.session import command_settings
     from tocsin.core.files import written_whole
@@ -63,7 +65,12 @@ def run_tests(
         raise InvalidInput(f"no test has {only!r} in its name" if only else "the files contain no test")
     if within is not None:
         _refuse_outside(tests, within.resolve())
-    results = [runner.run(test) for test in tests]
+    results = []
+    report = progress_lines() if progress else None
+    for number, test in enumerate(tests, 1):
+        results.append(runner.run(test))
+        if report is not None:
+            report(number / len(tests))
     if junit is not None:
         with written_whole(junit) as being_written:
             being_written.write_text(junit_text(results), encoding="utf-8")

@@ -18,6 +18,7 @@ import typer
 
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, Tz, current_user, json_object
+from tocsin.cli.remote.over_http import over_http
 from tocsin.cli.schedules.recurrence_options import Cron, DstFold, DstGap, Dtstart, Every, Rrule
 from tocsin.core.errors import InvalidInput
 
@@ -107,16 +108,18 @@ def add(  # noqa: PLR0913 - one option per key of a schedule
     print_schedule(row, as_json, deduped=put.outcome == "unchanged", outcome=put.outcome)
 
 
+@over_http("schedules.add")
 async def _add(values: Row, replaces: bool, if_generation: int | None, who: str) -> tuple[PutResult, Row]:
     from rules.apply.one_schedule import ScheduleEdit, put_one_schedule
     from tocsin.cli.session import command_actor, database
     from tocsin.core.db import retrying
+    from tocsin.policy import Operation
 
     edit = ScheduleEdit(replaces or if_generation is not None, if_generation)
     async with database() as connection:
 
         async def once() -> tuple[PutResult, Row]:
-            actor = await command_actor(connection, who)
+            actor = await command_actor(connection, who, Operation.PUT_SCHEDULE, values["owner"])
             return await put_one_schedule(connection, values, actor, edit)
 
         return await retrying(once)

@@ -18,6 +18,7 @@ from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, IfGeneration, Json, Owner, current_user
 from tocsin.cli.output import print_json, printable, title
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def _change(
     print_schedule(row, as_json, outcome=put.outcome)
 
 
+@over_http("schedules.change")
 async def _change_one(
     change: ScheduleChange, owner: str, name: str, if_generation: int | None, who: str
 ) -> tuple[PutResult, dict[str, Any]]:
@@ -182,9 +184,13 @@ async def _change_one(
 async def _change_now(
     connection: Connection, change: ScheduleChange, key: tuple[str, str], if_generation: int | None, who: str
 ) -> PutResult:
+    from clock import schedule_commands
     from tocsin.cli.session import command_actor
+    from tocsin.policy import Operation
 
-    actor = await command_actor(connection, who)
+    is_cancel = change is schedule_commands.cancel
+    operation = Operation.CANCEL_SCHEDULE if is_cancel else Operation.PAUSE_SCHEDULE
+    actor = await command_actor(connection, who, operation, key[0])
     return await change(connection, *key, actor, if_generation=if_generation)
 
 
@@ -217,15 +223,20 @@ async def _name_of(id: UUID) -> tuple[str, str]:
     return key
 
 
+@over_http("schedules.run")
 async def _run(owner: str, name: str, who: str) -> int:
     from clock.schedule_commands import run_now
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         await _find(connection, owner, name)
-        return await run_now(connection, owner, name, await command_actor(connection, who))
+        return await run_now(
+            connection, owner, name, await command_actor(connection, who, Operation.RUN_SCHEDULE, owner)
+        )
 
 
+@over_http("schedules.show")
 async def _show(owner: str, name: str) -> dict[str, Any]:
     from tocsin.cli.schedules.last_result import with_last_results
     from tocsin.cli.session import database

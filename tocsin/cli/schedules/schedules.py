@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import print_json, print_table, title, utc_text
+from tocsin.cli.remote.over_http import over_http
 
 
 def schedules(
@@ -56,6 +57,7 @@ def schedules(
     )
 
 
+@over_http("schedules.list_schedules")
 async def _schedules(
     owner: str | None, type_: str | None, status: str | None, limit: int
 ) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json, OnlyOwner
 from tocsin.cli.output import due_text, local_text, print_json, print_table, title, utc_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -68,6 +69,7 @@ def _nothing_text(*filters: str | None) -> str:
     return "no schedule that matches fires again: `tocsin schedules` lists all"
 
 
+@over_http("schedules.upcoming")
 async def _upcoming(
     owner: str | None, schedule: str | None, type_: str | None, count: int
 ) -> tuple[datetime, list[dict[str, Any]], list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ from tocsin.cli.confirm import Yes, confirm
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, Tz, current_user
 from tocsin.cli.output import local_text, print_json, utc_text
+from tocsin.cli.remote.over_http import over_http
 from tocsin.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,33 +87,37 @@ def _span_text(silence: NewSilence) -> str:
     return f"from {utc_text(silence.starts_at)} until {utc_text(silence.ends_at)}"
 
 
+@over_http("alarms.preview_silence")
 async def _preview(
     where: str, times: tuple[str | None, str | None, str | None], reason: str, tz: str, who: str
 ) -> tuple[NewSilence, list[Row]]:
     from schemas.wire.silence_events import check_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
-        silence = _silence(where, times, reason, tz, who, actor.now)
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
+        silence = new_silence(where, times, reason, tz, who, actor.now)
         check_silence(actor.now, silence.starts_at, silence.ends_at, silence.reason)
         return silence, await matching_alarms(connection, where, _ACTIVE)
 
 
+@over_http("alarms.add_silence")
 async def _add(
     where: str, times: tuple[str | None, str | None, str | None], reason: str, tz: str, who: str
 ) -> tuple[NewSilence, list[Row], int]:
     from rules.suppression.operator import add_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
-        silence = _silence(where, times, reason, tz, who, actor.now)
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
+        silence = new_silence(where, times, reason, tz, who, actor.now)
         seq = await add_silence(connection, silence, actor)
         return silence, await matching_alarms(connection, where, _ACTIVE), seq
 
 
-def _silence(
+def new_silence(
     where: str,
     times: tuple[str | None, str | None, str | None],
     reason: str,

@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import CreatedBy, Json, current_user
 from tocsin.cli.output import print_json, printable
+from tocsin.cli.remote.over_http import over_http
 
 Row = dict[str, Any]
 
@@ -37,11 +38,14 @@ def expire(
     typer.echo(printable(f"ended silence {str(row['id'])[:8]}{source}, seq {seq}"))
 
 
+@over_http("alarms.expire_silence")
 async def _expire(silence: str, who: str) -> tuple[Row, int]:
     from rules.suppression.operator import expire_silence
     from rules.suppression.silence_store import find_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_silence(connection, silence)
-        return row, await expire_silence(connection, row, await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
+        return row, await expire_silence(connection, row, actor)

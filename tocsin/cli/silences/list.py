@@ -9,6 +9,7 @@ import typer
 from tocsin.cli.errors import run_command
 from tocsin.cli.options import Json
 from tocsin.cli.output import countdown, print_json, print_table, shortened, since_text
+from tocsin.cli.remote.over_http import over_http
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -63,6 +64,7 @@ def _state_text(row: Row, now: datetime) -> str:
     return f"ends {countdown(row['ends_at'] - now)}"
 
 
+@over_http("alarms.list_silences")
 async def _list(all_: bool, limit: int) -> tuple[datetime, list[Row]]:
     from rules.alarms.queries import list_alarms
     from rules.suppression import Silence, matched_alarm

@@ -28,6 +28,7 @@ from tocsin.cli.options import current_user
 from tocsin.cli.output import printable, title
 from tocsin.cli.rules.apply import apply_files
 from tocsin.cli.run import make_service, stop_on_signals
+from tocsin.cli.served import SERVED
 from tocsin.cli.streams import create_streams
 from tocsin.cli.up.feed import Feed
 from tocsin.cli.up.screen import screen_for
@@ -106,7 +107,7 @@ async def serve(
             services.append(Service("api", api.run))
             state.api = api.url
             notes.append(
-                f"log in: {api.url}/login?code={await _login_code(settings)}  (once, within ten minutes)"
+                f"console: {api.url}/login?code={await _login_code(settings)}  (once, within ten minutes)"
             )
         await _serve_all(servers, settings, state, services, notes, head, stop)
 
@@ -139,7 +140,7 @@ def _listening_api(settings: Settings) -> Iterator[Api]:
         listening = listen(settings, ListenAddress.parse("127.0.0.1:0"))
         taken = listening.__enter__()
     try:
-        yield Api(settings, taken)
+        yield Api(settings, taken, SERVED)
     finally:
         listening.__exit__(None, None, None)
 

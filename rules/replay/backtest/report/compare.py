@@ -22,6 +22,7 @@ from rules.replay.backtest.result import BacktestResult
 
 ChangeKind = Literal["gained", "lost", "earlier", "later", "ended otherwise", "same"]
 _NOISIEST = 10
+_MOST_UNCHANGED = 500
 _ZERO = timedelta(0)
 
 
@@ -135,6 +136,7 @@ def report_json(
             {"owner": owner, "key": key, "alarms": count} for owner, key, count in compared.noisiest
         ],
         "changes": [_change_json(pair) for pair in compared.pairs if pair.kind != "same"],
+        "unchanged": [_change_json(pair) for pair in compared.pairs if pair.kind == "same"][:_MOST_UNCHANGED],
         "mismatches": [mismatch._asdict() for mismatch in result.mismatches],
     }
 
@@ -152,7 +154,10 @@ def _change_json(pair: AlarmPair) -> dict[str, Any]:
         "rule": pair.span.rule,
         "owner": pair.span.owner,
         "then": None if pair.then is None else pair.then.opened_at,
+        "then_until": None if pair.then is None else pair.then.ended_at,
         "now": None if pair.now is None else pair.now.opened_at,
+        "now_until": None if pair.now is None else pair.now.ended_at,
+        "message": pair.span.message,
     }
 
 

@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from html import escape
+from zoneinfo import ZoneInfo
 
 from rules.replay.backtest.recording.model import RecordingHeader
-from rules.replay.backtest.report.compare import Comparison
+from rules.replay.backtest.report.compare import AlarmSpan, Comparison
 from rules.replay.backtest.report.timeline_svg import timeline_svg
 from rules.replay.backtest.result import BacktestResult
 from schemas.values.duration import format_duration
 from tocsin.core.instant import instant_text
+from tocsin.pictures.compare import ComparedAlarm, CompareLane, Period, compare_lanes
+from tocsin.pictures.figure import read_style
+from tocsin.pictures.time_axis import TimeView
 
 _MAX_ROWS = 200
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1e21; --quiet: #646a73; --paper: #fbfbfa; --line: #dcdfe4;
-  --then: #7a8699; --now: #c2410c; --stale: #b08900; --fire: #2563a8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e9eb; --quiet: #9aa1ab; --paper: #16181b; --line: #33373d;
-  --then: #8b98ad; --now: #f28c5b; --stale: #d9b64a; --fire: #78aee8; } }
+:root { color-scheme: light dark; --ink: var(--pic-ink); --quiet: var(--pic-quiet); --paper: var(--pic-paper);
+  --line: var(--pic-grid); --then: var(--pic-then); --now: var(--pic-now); --stale: var(--pic-late);
+  --fire: var(--pic-accent); }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
   max-width: 75rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
@@ -33,9 +36,9 @@ th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px soli
 td.n, th.n { text-align: right; }
 td:not(:last-child) { white-space: nowrap; }
 figure { margin: 0; overflow-x: auto; } svg { width: 100%; min-width: 40rem; height: auto; }
-svg text { fill: var(--ink); font-size: 12px; } svg .quiet { fill: var(--quiet); font-size: 11px; }
-.then { fill: var(--then); } .now { fill: var(--now); } .stale { fill: var(--stale); } .fire { fill: var(--fire); }
-svg line { stroke: var(--line); }
+.whole svg text { fill: var(--ink); font-size: 12px; } .whole svg .quiet { fill: var(--quiet); font-size: 11px; }
+.whole .then { fill: var(--then); } .whole .now { fill: var(--now); } .whole .stale { fill: var(--stale); }
+.whole .fire { fill: var(--fire); } .whole svg line { stroke: var(--line); }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; border-radius: 2px; }
 """
 
@@ -46,12 +49,13 @@ def html_report(header: RecordingHeader, result: BacktestResult, compared: Compa
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>Tocsin backtest</title><style>{_STYLE}</style></head><body>",
+        f"<title>Tocsin backtest</title><style>{read_style()}{_STYLE}</style></head><body>",
         f"<h1>Backtest, {escape(mode)}</h1><p>{window}: {read}.</p>",
         "<p class='quiet'>Replayed from the recording. Nothing was sent and nothing live was touched.</p>",
         _summary(compared, result),
         "<h2>Alarms, stale series and fires</h2>",
-        timeline_svg(header, result, compared),
+        f"<div class='whole'>{timeline_svg(header, result, compared)}</div>",
+        *_changed_lanes(header, compared),
         "<h2>Rules</h2>",
         _rules(compared),
         *_changes(compared),
@@ -117,6 +121,27 @@ def _changes(compared: Comparison) -> list[str]:
     heads = ("change", "rule", "owner", "then", "now", "message")
     more = f"<p class='quiet'>and {len(changed) - _MAX_ROWS:,} more</p>" if len(changed) > _MAX_ROWS else ""
     return ["<h2>Changes</h2>", _table(heads, rows), more] if rows else []
+
+
+def _changed_lanes(header: RecordingHeader, compared: Comparison) -> list[str]:
+    """Each rule and owner whose alarms differ, then and now in one lane."""
+    lanes: dict[str, list[ComparedAlarm]] = {}
+    for pair in compared.pairs:
+        name = f"{pair.span.rule} of {pair.span.owner}" if pair.span.owner else pair.span.rule
+        lanes.setdefault(name, []).append(ComparedAlarm(pair.kind, _period(pair.then), _period(pair.now)))
+    changed = [
+        CompareLane(name, alarms)
+        for name, alarms in lanes.items()
+        if any(alarm.change != "same" for alarm in alarms)
+    ]
+    if not changed:
+        return []
+    view = TimeView(header.since, header.until, ZoneInfo("UTC"))
+    return ["<h2>What differs</h2>", str(compare_lanes(changed, view, title="alarms that differ"))]
+
+
+def _period(span: AlarmSpan | None) -> Period | None:
+    return None if span is None else Period(span.opened_at, span.ended_at, span.message)
 
 
 def _noisiest(compared: Comparison) -> list[str]:

@@ -40,7 +40,15 @@ def test_a_few_alarms_are_drawn_one_by_one_with_their_messages() -> None:
     assert drawn.count("<rect class='then'") == 3
     assert drawn.count("<rect class='now'") == 2
     assert "<title>plant-0: hot &amp; 0</title>" in drawn
-    assert "<path" not in drawn
+    assert "<path class='" not in drawn
+
+
+def test_alarms_that_differ_are_drawn_then_and_now() -> None:
+    drawn = report(transitions("hot", 3, HOUR), transitions("hot", 2, HOUR))
+    _, _, differs = drawn.partition("<h2>What differs</h2>")
+    assert "hot of plant-2" in differs
+    assert "hot of plant-1<" not in differs.partition("<h2>")[0], "it is the same then and now"
+    assert "What differs" not in report(transitions("hot", 2, HOUR), transitions("hot", 2, HOUR))
 
 
 def test_many_alarms_are_drawn_as_the_number_at_a_time() -> None:

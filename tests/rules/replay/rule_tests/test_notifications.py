@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from rules.replay.rule_tests import World
+from tests.paths import ROOT
 from tests.rules.replay.rule_tests.worlds import START, give, logged, minutes, simulate
 
 HOT = "event_rule: {name: hot, datapoint: temp, above: 50, severity: high%s}\n"
@@ -302,3 +303,39 @@ class TestSnooze:
         assert [
             at for at, name, state in logged(world, "step") if (name, state) == ("call", "completed")
         ] == [125, 125]
+
+
+class TestFiftyDevicesOnFiveSites:
+    """examples/sites.yaml, with every device of every site."""
+
+    SITES = ("ams", "fra", "lon", "nyc", "sin")
+
+    def devices(self) -> list[tuple[str, str]]:
+        return [(f"{site}-{number}", site) for site in self.SITES for number in range(10)]
+
+    def world(self) -> World:
+        return simulate((ROOT / "examples" / "sites.yaml").read_text(encoding="utf-8"))
+
+    def test_each_site_is_one_message_when_they_open_and_one_when_they_resolve(self) -> None:
+        world = self.world()
+        for owner, site in self.devices():
+            values = [(minute, owner, 90.0 if minute < 20 else 60.0) for minute in range(25)]
+            give(world, *values, key="device.temperature", site=site)
+        world.run_until(minutes(24.5))
+        opened, resolved = delivered(world)[:5], delivered(world)[5:]
+        assert [at for at, _ in opened] == [2.5] * 5
+        assert all("10 open" in subject for _, subject in opened)
+        assert [at for at, _ in resolved] == [20] * 5
+        assert all("RESOLVED" in subject for _, subject in resolved)
+
+    def test_a_site_that_is_acknowledged_is_not_repeated_and_the_others_are(self) -> None:
+        world = self.world()
+        for owner, site in self.devices():
+            values = [(minute, owner, 90.0) for minute in range(90)]
+            give(world, *values, key="device.temperature", site=site)
+            if site == "ams":
+                world.at(minutes(10), "acknowledge", rule="device-hot", owner=owner, who="ann")
+        world.run_until(minutes(89.5))
+        repeated = [subject for at, subject in delivered(world) if at == 62.5]
+        assert len(repeated) == 4
+        assert not any("ams" in subject for subject in repeated)

@@ -8,6 +8,7 @@ where tocsin.owner_matches(owner, %(owners)s)
   and (%(rule)s::text is null or event_rule = %(rule)s)
   and (%(owner)s::text is null or owner = %(owner)s)
   and severity >= %(severity)s
+  and (%(first)s::uuid is null or id between %(first)s and %(last)s)
   and (%(after_since)s::timestamptz is null or (since, id) < (%(after_since)s, %(after_id)s::uuid))
 order by since desc, id desc
 limit %(limit)s

@@ -1,7 +1,7 @@
 -- A page of the events of some owners, the newest first, also those that outlived the retention of the
 -- log. Walks the primary keys backwards. Locks nothing.
 select seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at, alarm_id, severity,
-       source_event_id, correlation_id, payload
+       source_event_id, correlation_id, payload, epoch
 from (
     select * from tocsin.event where seq >= (select h.horizon from tocsin.log_head h)
     union all

@@ -1,7 +1,7 @@
 -- The first events of some owners after a seq, the oldest first, also those that outlived the retention
 -- of the log. Walks the primary keys. Locks nothing.
 select seq, id, ts, recorded_at, origin, type, schedule, rule, action, owner, fire_at, alarm_id, severity,
-       source_event_id, correlation_id, payload
+       source_event_id, correlation_id, payload, epoch
 from (
     select * from tocsin.event where seq >= (select h.horizon from tocsin.log_head h)
     union all

@@ -9,6 +9,7 @@ where tocsin.owner_matches(a.owner, %(owners)s)
   and (%(rule)s::text is null or a.action_rule = %(rule)s)
   and (%(owner)s::text is null or a.owner = %(owner)s)
   and (%(since)s::timestamptz is null or a.started_at >= %(since)s)
+  and (%(first)s::uuid is null or a.id between %(first)s and %(last)s)
   and (%(after_started_at)s::timestamptz is null
        or (a.started_at, a.id) < (%(after_started_at)s, %(after_id)s::uuid))
 order by a.started_at desc, a.id desc

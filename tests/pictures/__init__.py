@@ -1,0 +1,1 @@
+"""Pictures: the geometry of every drawing, for any data."""
