@@ -1,4 +1,4 @@
-"""What an operator did to an alarm, in one sentence: the same on the command line and in the console. Pure."""
+"""Sentences about what an operator did to an alarm, the same on the command line and in the console. Pure."""
 
 from __future__ import annotations
 

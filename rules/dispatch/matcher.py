@@ -11,7 +11,7 @@ Pure: no I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 
 from rules.dispatch.admission import group_key, group_text
-from rules.dispatch.notifications import BEGINNING, NotificationRoute, Notifier
+from rules.dispatch.notifications import BEGINNING, OPENED, NotificationRoute, Notifier
 from rules.documents.rule_book import RuleSet
 from rules.language.cel import Condition, RuleIndex, compile_event_condition
 from rules.runbook import compile_runbook
@@ -35,6 +35,7 @@ from schemas.documents.action_rule import ENDING_TRANSITIONS, EndingTransition
 from schemas.documents.runbook.notify import NotifyStep
 from schemas.values.rule_ref import RuleRef
 from schemas.wire.alarm_events import event_type, is_transition
+from timers.recurrence.active_times import time_filter
 from tocsin.core.errors import InvalidInput
 
 _log = structlog.get_logger()
@@ -53,6 +54,8 @@ class Match:
     """The rule with its groups, overlap and rate limit; None if every match is started."""
     notify: NotifyStep | None = None
     """The step of a notification; None for other actions."""
+    inactive: str | None = None
+    """Why the rule starts nothing now (`active_in`)."""
 
     def group_of(self, facts: Mapping[str, Any], alarm_id: UUID | None) -> str:
         """The group of the run; of a notification about one alarm, the id of the alarm."""
@@ -127,10 +130,15 @@ class ActionMatcher:
         matches: list[Match] = []
         for name in sorted(names):
             rule = self._rules[name]
+            inactive = None if rule.active_in is None else time_filter(rule.active_in).exclusion(facts["ts"])
             if rule.action is None:
-                matches += map(Match.of, self._notifier.of_action_rule(name))
+                routes = map(Match.of, self._notifier.of_action_rule(name))
+                # A later transition reaches the run that follows the alarm; without one nothing is left out.
+                if inactive is None or facts["type"] == OPENED:
+                    matches += (replace(route, inactive=inactive) for route in routes)
             elif rule.action in self._actions:
-                matches.append(Match(name, rule.action, self._actions[rule.action], rule))
+                action = self._actions[rule.action]
+                matches.append(Match(name, rule.action, action, rule, inactive=inactive))
         notifications = [Match.of(notification) for notification in self._notifier.notifications(facts)]
         return matches + self._match_schedule(facts) + notifications
 

@@ -93,7 +93,7 @@ class Policies:
 
     def start(self, event: Event, match: Match, lineage: tuple[str, ...]) -> Start | None:
         """None if the event has a run of this rule already."""
-        suppressed = suppression(match.rule, lineage)
+        suppressed = match.inactive or suppression(match.rule, lineage)
         if suppressed is not None:
             return Start(event, match, Admission("skipped", reason=suppressed), lineage=lineage)
         group = _group(event, match)

@@ -57,7 +57,13 @@ def document_text(kind: str, document: Mapping[str, Any]) -> str:
 
 def _short_form(kind: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Without defaults, if that means the same, and without the content of calendars (`days`)."""
-    document = {key: value for key, value in document.items() if key != "days"}
+    document = {
+        key: {inner: each for inner, each in value.items() if inner != "days"}
+        if key == "active_in" and value
+        else value
+        for key, value in document.items()
+        if key != "days"
+    }
     try:
         model = DOCUMENT_KINDS[kind].model_validate(document)
         short = model.model_dump(mode="json", by_alias=True, exclude_defaults=True)

@@ -126,6 +126,10 @@ def stale_text(rule: Rule, owner: str, key: str, value: Value | None, at: dateti
     return f"{key}{_of(owner)} is stale and counts as clear (last {_measured(rule, key, value)})"
 
 
+def inactive_text(owner: str, key: str, why: str) -> str:
+    return f"{key}{_of(owner)}: {why}"
+
+
 def ended_text(rule: str, owner: str, why: str) -> str:
     return f"{owner or rule}: {why}"
 

@@ -46,6 +46,8 @@ def _see_event(rule: Rule, state: RuleState, event: EventSeen, depth: int) -> tu
     if rule.count is not None:
         return _count_event(rule, state, event, firing, evaluated)
     is_firing = fires(rule, activation, is_open_entry(state, firing))
+    if is_firing and rule.inactive_reason(event.at, event.at + rule.sustain) is not None:
+        return state, ()
     if is_firing and firing is None:
         begun = _begun_by(rule, event)
         return transition(rule, state, {**state.firing_series, EVENTS_KEY: begun}, evaluated)
@@ -68,7 +70,7 @@ def _count_event(
         return continue_firing(
             rule, state._replace(tracks={}), counting, False, rule.keep_firing_for, evaluated
         )
-    if rule.fire.evaluate(activation) is not True:
+    if rule.fire.evaluate(activation) is not True or rule.inactive_reason(event.at, event.at) is not None:
         return state, ()
     before = state.tracks.get(EVENTS_KEY)
     oldest = microseconds_of(event.at - rule.count_over)

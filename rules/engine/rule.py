@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from rules.engine.composite import Composite
@@ -39,6 +39,7 @@ from schemas.values.key_pattern import covers
 from schemas.values.rule_ref import RuleRef
 from schemas.values.series_key import base_key
 from schemas.values.severities import level, severities
+from timers.recurrence.active_times import time_filter
 from tocsin.core.errors import InvalidInput
 
 _ZERO = timedelta(0)
@@ -92,6 +93,8 @@ class Rule:
             if document.window is None
             else Window(document.window.over, document.window.reduce, document.window.min_count)
         )
+        self.times = None if document.active_in is None else time_filter(document.active_in)
+        """The times in which it fires; None: always."""
         self.composite = None if document.alarms is None else Composite(document.alarms)
         """The condition over other alarms, of a rule that has one."""
         self.references = frozenset[str]() if self.composite is None else self.composite.references
@@ -156,6 +159,7 @@ class Rule:
 
     def _fingerprint(self) -> str:
         keys = _DECIDING_KEYS if self.composite is None else {*_DECIDING_KEYS, "alarms"}
+        keys = keys if self.times is None else {*keys, "active_in"}
         deciding = self.document.model_dump(mode="json", include=keys)
         texts = [condition and condition.text for condition in (self.where, self.fire, self.clear)]
         text = json.dumps([deciding, texts, self.type_name], sort_keys=True)
@@ -208,6 +212,12 @@ class Rule:
         assert isinstance(input, EventSeen)
         activation = self.activation_of_event(input)
         return instance_text([expression.evaluate(activation) for expression in self.per])
+
+    def inactive_reason(self, at: datetime, due_at: datetime) -> str | None:
+        """Why nothing fires at an instant, for an alarm that would open at `due_at`; None if it may."""
+        if self.times is None:
+            return None
+        return self.times.exclusion(at) or (self.times.exclusion(due_at) if due_at > at else None)
 
     def severity_of(self, value: Value | None) -> int:
         """The severity of the highest level that a value reaches."""

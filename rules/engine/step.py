@@ -165,6 +165,11 @@ def _evaluate_series(
     if is_firing is None and had_no_data:
         # Undecided, but the series has data again.
         is_firing = False
+    inactive = rule.inactive_reason(
+        arrival.at, arrival.at + rule.sustain if firing is None else firing.due_at
+    )
+    if inactive is not None:
+        is_firing = False
     if not is_firing and (firing is None or (is_expiry and had_no_data)):
         # Values that leave a window are no data.
         return state, ()
@@ -172,9 +177,8 @@ def _evaluate_series(
         return _begin(rule, state, arrival, value, rule.sustain, firing)
     if is_firing and firing is not None and not firing.is_resolved and firing.clear_due_at is None:
         return _follow(rule, state, arrival, value, firing)
-    return continue_firing(
-        rule, state, firing, is_firing, rule.keep_firing_for, _evaluated(rule, arrival, value)
-    )
+    evaluated = _evaluated(rule, arrival, value)._replace(inactive=inactive or "")
+    return continue_firing(rule, state, firing, is_firing, rule.keep_firing_for, evaluated)
 
 
 def _amount(window: Window, track: Track, at: datetime | None = None) -> float | None:

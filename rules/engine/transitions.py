@@ -55,6 +55,8 @@ class EvaluatedInput(NamedTuple):
     """The depth of the transitions that the input causes (`cascade_depth`); 0: they have none."""
     is_time: bool = False
     """No input, but an instant that has passed: no other input of that instant can follow."""
+    inactive: str = ""
+    """Why nothing fires at this instant (`active_in`), if that is the reason."""
 
     def is_over(self, due_at: datetime | None) -> bool:
         """Whether a deadline has passed. An input at its very instant comes first."""
@@ -251,12 +253,17 @@ def _transition_open(rule: Rule, state: RuleState, input: EvaluatedInput) -> tup
 
 def _resolution(rule: Rule, state: RuleState, alarm: Alarm, input: EvaluatedInput) -> dict[str, Any]:
     """The payload of the `alarm-resolved` event."""
-    text = messages.stale_text if input.is_stale else messages.cleared_text
     key = input.key or alarm.lead
+    if input.inactive:
+        reason, text = "inactive", messages.inactive_text(input.owner, key, input.inactive)
+    elif input.is_stale:
+        reason, text = "no-data", messages.stale_text(rule, input.owner, key, input.value, input.at)
+    else:
+        reason, text = "cleared", messages.cleared_text(rule, input.owner, key, input.value, input.at)
     payload = messages.resolved_payload(
         alarm.payload,
-        reason="no-data" if input.is_stale else "cleared",
-        message=text(rule, input.owner, key, input.value, input.at),
+        reason=reason,
+        message=text,
         opened_at=state.last_opened_at or alarm.since,
         key=base_key(key),
         value=input.value,

@@ -81,7 +81,7 @@ class Runs:
         at = self._hooks.now()
         id = run_id(match.rule, UUID(event["id"]))
         group = match.group_of(event, alarm_id)
-        admission = self._admit(match, id, group, at, suppression(match.rule, lineage))
+        admission = self._admit(match, id, group, at, match.inactive or suppression(match.rule, lineage))
         if admission.joins is not None:
             self._active[admission.joins].events.append(event)
             self._notify_again(self._active[admission.joins], event)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from schemas.documents.active_times import ActiveTimes
 from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.fields import INT_FIELDS, PAYLOAD_FIELD, STRING_FIELDS
@@ -67,6 +68,11 @@ class ActionRuleDocument(StrictModel):
         description="CEL condition over the event; true starts the action. Required with `on: event`.",
         examples=['origin == "scheduled" && schedule == "daily-digest"', "severity >= high"],
         max_length=MAX_CONDITION_LENGTH,
+    )
+    active_in: ActiveTimes | None = Field(
+        None,
+        description="Times in which it starts runs. An event outside of them is skipped, with the reason.",
+        examples=[{"except": ["us-holidays"], "hours": ["08:00-18:00"], "tz": "America/New_York"}],
     )
     action: Name | None = Field(None, description="Name of the action to run.", examples=["email-digest"])
     notify: Channels = Field(

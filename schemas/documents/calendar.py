@@ -24,7 +24,7 @@ _PARTS = (*_OWN, "any_of", "all_of", "none_of")
 
 
 class CalendarDocument(StrictModel):
-    """A set of days, such as holidays or business days, for schedules and maintenances."""
+    """A set of days, such as holidays or business days, for schedules, rules and channels."""
 
     name: Name = Field(description="Unique name of the calendar.", examples=["business-days"])
     weekdays: Annotated[tuple[Weekday, ...], Field(strict=False)] = Field(

@@ -10,6 +10,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from schemas.documents.active_times import ActiveTimes
+from schemas.documents.event_rule import Severity
 from schemas.documents.strict_model import StrictModel, document_error
 from schemas.documents.targets import (
     TARGET_KEYS,
@@ -92,6 +94,17 @@ class ChannelDocument(StrictModel):
         True, description="Whether the channel is also notified when an alarm resolves.", examples=[True]
     )
 
+    active_in: ActiveTimes | None = Field(
+        None,
+        description="Times in which the channel is notified. Outside of them notifications wait, and what is still "
+        "open is sent when these times begin.",
+        examples=[{"only_in": ["business-days"], "hours": ["08:00-20:00"], "tz": "Europe/London"}],
+    )
+    urgent: Severity | None = Field(
+        None,
+        description="Alarms of this severity and above are notified outside of `active_in` as well.",
+        examples=["critical"],
+    )
     priority: Priority = Field(
         "normal",
         description="Which notifications a worker sends first when more are due than it can send: `high` before "
@@ -127,6 +140,8 @@ class ChannelDocument(StrictModel):
     def _has_no_key_without_effect(self) -> Self:
         if self.fallback_after is not None and self.fallback is None:
             raise document_error("has 'fallback_after' without 'fallback'", "fallback_after")
+        if self.urgent is not None and self.active_in is None:
+            raise document_error("has 'urgent' without 'active_in'", "urgent")
         if self.fallback == self.name:
             raise document_error("is its own fallback: name another channel", "fallback")
         if not self.give_up_after:

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from schemas.documents.action_rule import MAX_CONDITION_LENGTH
+from schemas.documents.active_times import ActiveTimes
 from schemas.documents.alarms_condition import AlarmsDocument
 from schemas.documents.channel_names import Channels
 from schemas.documents.strict_model import UNION_TAG, StrictModel, document_error
@@ -202,6 +203,11 @@ class EventRuleDocument(StrictModel):
     no_data_for: PositiveDuration | None = Field(
         None, description="Time that it must be stale before `no_data` takes effect.", examples=["5m"]
     )
+    active_in: ActiveTimes | None = Field(
+        None,
+        description="Times in which it fires. Outside of them no alarm opens, and values that fire count as clear.",
+        examples=[{"only_in": ["business-days"], "hours": ["08:00-18:00"], "tz": "Europe/London"}],
+    )
     severity: RuleSeverity = Field(
         "warning",
         description="Level of the alarm. Over events, `event` takes the severity of the event.",
@@ -279,6 +285,19 @@ class EventRuleDocument(StrictModel):
             raise document_error("has 'window': write 'reduce: rate' and 'above' instead", "rate_increase")
         if self.samples is not None and self.window is not None:
             raise document_error("has both 'samples' and 'window': keep one", "samples")
+        return self
+
+    @model_validator(mode="after")
+    def _is_active_at_inputs(self) -> Self:
+        """When active times begin, nothing arrives: a condition that holds already would not be seen."""
+        if self.active_in is None:
+            return self
+        remedy = "put 'active_in' on the action_rule or the channel"
+        if self.alarms is not None:
+            raise document_error(f"is over alarms: {remedy}, or on the rules that it refers to", "active_in")
+        if self.absent or self.no_data == "alarm":
+            key = "absent" if self.absent else "no_data"
+            raise document_error(f"has both '{key}' and 'active_in': {remedy}", "active_in")
         return self
 
     def _check_over_events(self) -> None:

@@ -28,7 +28,7 @@ FORMS: dict[str, Any] = {
     "/alarms/ack": lambda of: {"id": str(of.alarm)},
     "/alarms/snooze": lambda of: {"id": str(of.alarm), "for": "1h"},
     "/alarms/resolve": lambda of: {"id": str(of.alarm)},
-    "/silences/new": lambda of: {"where": "owner == 'nobody'", "for": "1h"},
+    "/silences/new": lambda of: {"where": 'owner == "none"', "for": "1h"},
     "/silences/{id}/expire": lambda of: {},
     "/schedules/{id}/run": lambda of: {},
     "/schedules/{id}/pause": lambda of: {},
@@ -45,6 +45,9 @@ FORMS: dict[str, Any] = {
     "/rules/apply": lambda of: {"text": "schedule: {nam: x}", "etag": "*"},
     "/rules/{kind}/{name}/toggle": lambda of: {},
     "/rules/{kind}/{name}/delete": lambda of: {},
+    "/editor/plan": lambda of: {"text": "schedule: {nam: x}"},
+    "/editor/replay": lambda of: {"text": "schedule: {nam: x}"},
+    "/editor/apply": lambda of: {"text": "schedule: {nam: x}"},
     "/tokens/revoke": lambda of: {"id": "none"},
 }
 QUERIES: dict[str, Any] = {

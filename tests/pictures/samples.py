@@ -7,16 +7,16 @@ import random
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from tocsin.pictures.chart import Level, Point, value_chart
+from tocsin.pictures.chart import ChartLevel, Point, value_chart
 from tocsin.pictures.compare import ComparedAlarm, CompareLane, Period, compare_lanes
 from tocsin.pictures.figure import Picture
 from tocsin.pictures.freshness import SeriesFreshness, freshness_strip
 from tocsin.pictures.health import SystemHealth, health_strip
 from tocsin.pictures.heat import heat_map
 from tocsin.pictures.herd import HerdMinute, week_ahead
-from tocsin.pictures.lanes import Lane, Mark, Span, lanes_picture
+from tocsin.pictures.lanes import LaneMark, PictureLane, Span, lanes_picture
 from tocsin.pictures.runbook import RunStep, runbook_timeline
-from tocsin.pictures.strip import Occurrence, OccurrenceState, occurrence_strip
+from tocsin.pictures.strip import OccurrenceState, StripBar, occurrence_strip
 from tocsin.pictures.time_axis import TimeView
 from tocsin.pictures.year import YearDay, year_calendar
 
@@ -53,7 +53,7 @@ def strip() -> Picture:
     reasons = {"missed": "outage of 2h13m, catch-up: skip", "late": "41 s late", "paused": "paused by ann"}
     return occurrence_strip(
         [
-            Occurrence(NOW + (place - 38) * HOUR, state, reasons.get(state, ""))
+            StripBar(NOW + (place - 38) * HOUR, state, reasons.get(state, ""))
             for place, state in enumerate(states)
         ],
         ZONE,
@@ -66,7 +66,7 @@ def alarm_lanes() -> Picture:
     names = (
         "plant-7/room-hot",
         "plant-7/pump-stopped",
-        "edge-01/disk-full",
+        "node-01/disk-full",
         "checkout/errors",
         "dsp-3/dsp-hot",
     )
@@ -87,7 +87,9 @@ def alarm_lanes() -> Picture:
                 spans.append(Span(pending, NOW, tone, "open", is_open=True))  # type: ignore[arg-type]
             at = opened + generator.random() * 9 * HOUR
         lanes.append(
-            Lane(name, spans, [Mark(NOW - generator.random() * 20 * HOUR, "notified ops", "diamond")], "#x")
+            PictureLane(
+                name, spans, [LaneMark(NOW - generator.random() * 20 * HOUR, "notified ops", "diamond")], "#x"
+            )
         )
     legend = (("pending", "pending"), ("sev4", "open"), ("acknowledged", "acknowledged"))
     return lanes_picture(lanes, DAY_VIEW, title="alarms of the last day", legend=legend)
@@ -111,7 +113,7 @@ def chart() -> Picture:
         Span(start + 228 * MINUTE, start + 305 * MINUTE, "acknowledged", "acknowledged by ann"),
         Span(start + 305 * MINUTE, NOW, "ok", "resolved"),
     ]
-    levels = [Level(65, "fire > 65"), Level(60, "clear < 60", "clear")]
+    levels = [ChartLevel(65, "fire > 65"), ChartLevel(60, "clear < 60", "clear")]
     return value_chart(
         points,
         TimeView(start, NOW, ZONE, NOW),
@@ -212,10 +214,10 @@ def freshness() -> Picture:
         [
             SeriesFreshness("plant-7/room.temperature", regular, deadline=NOW + 10 * MINUTE, href="#a"),
             SeriesFreshness("plant-7/pump.flow", holes, [hole], NOW + 8 * MINUTE),
-            SeriesFreshness('edge-01/cpu.temp{core="0"}', stopped, [Span(NOW - 30 * MINUTE, NOW, "missed")],
+            SeriesFreshness('node-01/cpu.temp{core="0"}', stopped, [Span(NOW - 30 * MINUTE, NOW, "missed")],
                             NOW - 30 * MINUTE),
-            SeriesFreshness("edge-02/cpu.temp", [], deadline=None),
-            SeriesFreshness("edge-03/door", [NOW - 100 * MINUTE], deadline=None),
+            SeriesFreshness("node-02/cpu.temp", [], deadline=None),
+            SeriesFreshness("node-03/door", [NOW - 100 * MINUTE], deadline=None),
         ],
         view,
         title="freshness of series",
@@ -240,7 +242,7 @@ def comparison() -> Picture:
         ),
         CompareLane("dsp-hot of plant-8", [ComparedAlarm("gained", None, period(50, 5))]),
         CompareLane(
-            "disk-full of edge-01",
+            "disk-full of node-01",
             [ComparedAlarm("lost", period(at, 0.5), None) for at in range(10, 160, 12)],
         ),
     ]

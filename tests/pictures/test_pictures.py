@@ -16,16 +16,16 @@ from tests.paths import ROOT
 from tests.pictures.drawn import ALLOWED_ATTRIBUTES, Drawn
 from tests.pictures.samples import samples
 from tocsin.pictures import svg
-from tocsin.pictures.chart import Level, Point, value_chart
+from tocsin.pictures.chart import ChartLevel, Point, value_chart
 from tocsin.pictures.compare import ComparedAlarm, CompareLane, Period, compare_lanes
 from tocsin.pictures.figure import MAX_ROWS, Picture
 from tocsin.pictures.freshness import SeriesFreshness, freshness_strip
 from tocsin.pictures.health import SystemHealth, health_strip
 from tocsin.pictures.heat import heat_map
 from tocsin.pictures.herd import HerdMinute, week_ahead
-from tocsin.pictures.lanes import Lane, Mark, Span, lanes_picture
+from tocsin.pictures.lanes import LaneMark, PictureLane, Span, lanes_picture
 from tocsin.pictures.runbook import RunStep, runbook_timeline
-from tocsin.pictures.strip import Occurrence, occurrence_strip
+from tocsin.pictures.strip import StripBar, occurrence_strip
 from tocsin.pictures.time_axis import TimeAxis, TimeView
 from tocsin.pictures.tones import ORDER, severity_tone
 from tocsin.pictures.year import YearDay, year_calendar
@@ -40,7 +40,7 @@ texts = st.one_of(st.text(max_size=40), st.just(HOSTILE))
 instants = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
 tones = st.sampled_from(ORDER)
 spans = st.builds(Span, instants, instants, tones, texts, st.booleans())
-drawn_marks = st.builds(Mark, instants, texts, st.sampled_from(["tick", "diamond"]))
+drawn_marks = st.builds(LaneMark, instants, texts, st.sampled_from(["tick", "diamond"]))
 lengths = st.timedeltas(timedelta(0), timedelta(days=4000))
 values = st.one_of(st.none(), st.floats())
 
@@ -94,13 +94,13 @@ def heat_maps(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Picture:
 PICTURES: dict[str, st.SearchStrategy[Picture]] = {
     "strip": st.builds(
         occurrence_strip,
-        many(st.builds(Occurrence, instants, st.sampled_from(["fired", "late", "missed", "paused", "due"]), texts), 80),
+        many(st.builds(StripBar, instants, st.sampled_from(["fired", "late", "missed", "paused", "due"]), texts), 80),
         zones,
         name=texts,
     ),
     "lanes": st.builds(
         lanes_picture,
-        many(st.builds(Lane, texts, many(spans), many(drawn_marks), st.one_of(st.none(), texts))),
+        many(st.builds(PictureLane, texts, many(spans), many(drawn_marks), st.one_of(st.none(), texts))),
         views(),
         title=texts,
     ),
@@ -110,7 +110,7 @@ PICTURES: dict[str, st.SearchStrategy[Picture]] = {
         views(),
         title=texts,
         unit=texts,
-        levels=many(st.builds(Level, st.floats(), texts), 14),
+        levels=many(st.builds(ChartLevel, st.floats(), texts), 14),
         bands=many(spans),
     ),
     "year": st.builds(
@@ -153,16 +153,16 @@ def huge(name: str) -> Picture:
     at = [view.start + timedelta(seconds=second) for second in range(0, 7 * 86_400, 30)]
     one_second = timedelta(seconds=1)
     span = [Span(begins, begins + one_second, "open") for begins in at]
-    marks = [Mark(begins, "m") for begins in at]
+    marks = [LaneMark(begins, "m") for begins in at]
     pairs = [ComparedAlarm("lost", Period(begins, begins + one_second), None) for begins in at]
     few = SystemHealth("x", span[::50])
     fresh, fresh_too = SeriesFreshness("x", at, span, NOW), SeriesFreshness("x", at[::50], (), NOW)
     lane = CompareLane("x", pairs[::50])
     minutes = [HerdMinute(view.start + number * timedelta(minutes=1), 9, 99) for number in range(10_080)]
     pictures: dict[str, Callable[[], Picture]] = {
-        "strip": lambda: occurrence_strip([Occurrence(one, "missed") for one in at], ZONES[0], name="x"),
+        "strip": lambda: occurrence_strip([StripBar(one, "missed") for one in at], ZONES[0], name="x"),
         "lanes": lambda: lanes_picture(
-            [Lane("x", span, marks), *[Lane("x", span[::9], marks[::9])] * 69], view, title="x"
+            [PictureLane("x", span, marks), *[PictureLane("x", span[::9], marks[::9])] * 69], view, title="x"
         ),
         "chart": lambda: value_chart(
             [Point(one, index % 97) for index, one in enumerate(at)], view, title="x", bands=span
@@ -211,7 +211,7 @@ def test_a_sample_uses_only_classes_that_have_a_style(name: str) -> None:
 
 
 def test_a_text_of_a_stranger_is_text() -> None:
-    picture = lanes_picture([Lane(HOSTILE, href=HOSTILE)], TimeView(NOW, NOW, ZONES[0]), title=HOSTILE)
+    picture = lanes_picture([PictureLane(HOSTILE, href=HOSTILE)], TimeView(NOW, NOW, ZONES[0]), title=HOSTILE)
     assert "<script" not in str(picture)
     assert "alert(1)" in " ".join(Drawn(picture).texts())
 
@@ -224,10 +224,10 @@ def test_a_number_that_is_none_is_an_error() -> None:
 def test_no_peak_is_lost_where_pixels_are_few() -> None:
     view = TimeView(NOW - timedelta(days=7), NOW, ZONES[0])
     points = [Point(view.start + timedelta(seconds=second), 1.0) for second in range(0, 604_800, 20)]
-    calm = value_chart(points, view, title="x")
+    unbroken = value_chart(points, view, title="x")
     points[12_345] = Point(points[12_345].at, 99.0)
     peak = value_chart(points, view, title="x")
-    assert ">80<" not in str(calm)
+    assert ">80<" not in str(unbroken)
     assert ">80<" in str(peak)
 
 

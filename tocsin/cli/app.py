@@ -26,7 +26,7 @@ from tocsin.cli import (
 )
 from tocsin.cli.actions import actions, history, stats
 from tocsin.cli.alarms import ack, alarms, notifications, resolve, snooze
-from tocsin.cli.calendars import import_ics, show
+from tocsin.cli.calendars import holidays, import_ics, show
 from tocsin.cli.cdc import adopt, rebuild, status, verify
 from tocsin.cli.commands import HELP_WIDTH, Group, RootGroup
 from tocsin.cli.heartbeats import check_in, heartbeats, run_job
@@ -70,8 +70,8 @@ SECTIONS: dict[str, dict[str, Command | typer.Typer]] = {
         "backtest": backtest.backtest,
         "export": export.export,
         "calendar": _group(
-            "Show the days of a calendar, or make one from an iCalendar file.",
-            {"show": show.show, "import": import_ics.import_ics},
+            "Show the days of a calendar, or make one of holidays or of an iCalendar file.",
+            {"show": show.show, "import": import_ics.import_ics, "holidays": holidays.holidays},
         ),
         "import": _group(
             "Translate Prometheus rules or a crontab into documents.",

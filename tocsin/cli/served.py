@@ -1,4 +1,4 @@
-"""What `tocsin run api` and `tocsin up` serve: the console, and the API behind it."""
+"""The routes that `tocsin run api` and `tocsin up` serve: the console, and the API behind it."""
 
 from __future__ import annotations
 

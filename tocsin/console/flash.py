@@ -1,4 +1,4 @@
-"""What an act did, for the page after its redirect: in a cookie that the next page reads and deletes.
+"""The outcome of an act, for the page after its redirect: in a cookie that the next page reads and deletes.
 
 Why a cookie and not the URL: a link could otherwise make the console claim what did not happen.
 """

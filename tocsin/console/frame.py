@@ -1,4 +1,4 @@
-"""What every page shows around its content: the navigation, the open alarms, and whether checks are held."""
+"""The frame of every page: the navigation, the open alarms, and whether checks are held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person chose for this browser: the theme and the zone of times. Kept in cookies, not in the database.
+"""The choices of a person for this browser: the theme and the zone of times. Kept in cookies, not in the database.
 
 A choice that is not known counts as none: cookies come from the browser.
 """

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from tocsin.pictures.figure import MAX_ROWS, Picture
 from tocsin.pictures.lanes import Span, merge_spans
-from tocsin.pictures.rounding import round_steps, value_text
+from tocsin.pictures.number_text import round_steps, value_text
 from tocsin.pictures.svg import drawing, element, line, path, rect, text
 from tocsin.pictures.time_axis import TimeAxis, TimeView
 
@@ -36,7 +36,7 @@ class Point(NamedTuple):
     value: float | None
 
 
-class Level(NamedTuple):
+class ChartLevel(NamedTuple):
     """A horizontal line: where an alarm fires or clears."""
 
     value: float
@@ -50,7 +50,7 @@ def value_chart(
     *,
     title: str,
     unit: str = "",
-    levels: Sequence[Level] = (),
+    levels: Sequence[ChartLevel] = (),
     bands: Sequence[Span] = (),
 ) -> Picture:
     """`bands` are the states of the alarm: pending (the time of `for`), open, acknowledged, resolved."""
@@ -126,7 +126,7 @@ def _draw_values(scale: _Scale) -> list[Markup]:
     return parts
 
 
-def _draw_levels(levels: Sequence[Level], scale: _Scale) -> list[Markup]:
+def _draw_levels(levels: Sequence[ChartLevel], scale: _Scale) -> list[Markup]:
     """Each line with its name at the right; names that would overlap move apart."""
     parts = []
     free = _TOP

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from schemas.values.duration import format_duration
 from tocsin.pictures.figure import Picture
 from tocsin.pictures.lanes import Span, merge_spans
-from tocsin.pictures.rounding import whole_seconds
+from tocsin.pictures.number_text import whole_seconds
 from tocsin.pictures.svg import drawing, element, line, rect, text
 from tocsin.pictures.time_axis import TimeAxis, TimeView
 

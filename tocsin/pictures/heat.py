@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from tocsin.pictures.figure import Picture
-from tocsin.pictures.rounding import value_text
+from tocsin.pictures.number_text import value_text
 from tocsin.pictures.svg import drawing, rect, text
 
 MOST_COLUMNS = 15

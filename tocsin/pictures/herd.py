@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup
 
 from tocsin.pictures.figure import Picture
-from tocsin.pictures.rounding import value_text
+from tocsin.pictures.number_text import value_text
 from tocsin.pictures.svg import drawing, element, line, path, text
 
 DAYS = 7

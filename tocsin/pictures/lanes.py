@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from schemas.values.duration import format_duration
 from tocsin.pictures.figure import Picture
-from tocsin.pictures.rounding import whole_seconds
+from tocsin.pictures.number_text import whole_seconds
 from tocsin.pictures.svg import drawing, element, line, rect, text
 from tocsin.pictures.time_axis import TimeAxis, TimeView
 from tocsin.pictures.tones import Tone, worst
@@ -45,22 +45,22 @@ class Span(NamedTuple):
     """Whether it goes on after the end."""
 
 
-class Mark(NamedTuple):
+class LaneMark(NamedTuple):
     at: datetime
     name: str
     shape: Literal["tick", "diamond"] = "tick"
 
 
 @dataclass(frozen=True)
-class Lane:
+class PictureLane:
     label: str
     spans: Sequence[Span] = ()
-    marks: Sequence[Mark] = ()
+    marks: Sequence[LaneMark] = ()
     href: str | None = None
 
 
 def lanes_picture(
-    lanes: Sequence[Lane],
+    lanes: Sequence[PictureLane],
     view: TimeView,
     *,
     title: str,
@@ -93,7 +93,7 @@ def lanes_picture(
     return Picture("lanes", svg, heads, rows, legend)
 
 
-def _draw_lane(lane: Lane, axis: TimeAxis, top: float, most: int) -> Iterator[Markup]:
+def _draw_lane(lane: PictureLane, axis: TimeAxis, top: float, most: int) -> Iterator[Markup]:
     height = _ROW
     middle = top + height / 2
     label = text(0, middle + 4, lane.label, "pic-label", within=axis.left - 12)
@@ -119,7 +119,7 @@ def _draw_span(span: Span, axis: TimeAxis, top: float, height: float) -> Markup:
     return rect(left, top + (height - bar) / 2, width, bar, kind, hint, rx=3 if width > 6 else 1)
 
 
-def _draw_mark(mark: Mark, axis: TimeAxis, top: float, height: float) -> Markup:
+def _draw_mark(mark: LaneMark, axis: TimeAxis, top: float, height: float) -> Markup:
     hint = element("title", f"{mark.name}: {axis.when(mark.at)}")
     x = min(max(axis.x(mark.at), axis.left + 4), axis.right - 4)
     middle = top + height / 2
@@ -157,9 +157,9 @@ def _merged(spans: list[Span]) -> Span:
     return Span(first.start, last.end, tone, f"{len(spans)} spans", last.is_open)
 
 
-def _spaced(marks: Sequence[Mark], axis: TimeAxis, most: int) -> list[Mark]:
+def _spaced(marks: Sequence[LaneMark], axis: TimeAxis, most: int) -> list[LaneMark]:
     """At most `most`, not more than one per five pixels."""
-    found: list[Mark] = []
+    found: list[LaneMark] = []
     free = axis.left
     for mark in sorted((mark for mark in marks if axis.shows(mark.at)), key=lambda mark: mark.at):
         x = axis.x(mark.at)
@@ -171,7 +171,7 @@ def _spaced(marks: Sequence[Mark], axis: TimeAxis, most: int) -> list[Mark]:
     return found
 
 
-def _rows(lane: Lane, axis: TimeAxis) -> list[tuple[str, ...]]:
+def _rows(lane: PictureLane, axis: TimeAxis) -> list[tuple[str, ...]]:
     spans: list[tuple[str, ...]] = [
         (
             lane.label,

@@ -19,7 +19,7 @@ _PITCH = 9.0
 _BAR = 6.0
 
 
-class Occurrence(NamedTuple):
+class StripBar(NamedTuple):
     nominal_at: datetime
     state: OccurrenceState
     reason: str = ""
@@ -38,7 +38,7 @@ _BARS: dict[OccurrenceState, tuple[float, str]] = {
 }
 
 
-def occurrence_strip(occurrences: Sequence[Occurrence], zone: ZoneInfo, *, name: str) -> Picture:
+def occurrence_strip(occurrences: Sequence[StripBar], zone: ZoneInfo, *, name: str) -> Picture:
     """The newest `MOST` occurrences, oldest first."""
     shown = sorted(occurrences, key=lambda one: one.nominal_at)[-MOST:]
     parts: list[Markup] = []
@@ -53,7 +53,7 @@ def occurrence_strip(occurrences: Sequence[Occurrence], zone: ZoneInfo, *, name:
     return Picture("strip", svg, ("nominal time", "state", "reason"), rows)
 
 
-def _bar(x: float, one: Occurrence, zone: ZoneInfo) -> list[Markup]:
+def _bar(x: float, one: StripBar, zone: ZoneInfo) -> list[Markup]:
     part, kind = _BARS[one.state]
     full = HEIGHT - 4
     height = full * part
@@ -66,5 +66,5 @@ def _bar(x: float, one: Occurrence, zone: ZoneInfo) -> list[Markup]:
             line(x + 1, middle + 3, x + _BAR - 1, middle - 3, "pic-cross")]  # fmt: skip
 
 
-def _when(one: Occurrence, zone: ZoneInfo) -> str:
+def _when(one: StripBar, zone: ZoneInfo) -> str:
     return f"{one.nominal_at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %Z}"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rules.actions.channels import read_channels
 from rules.actions.hold import SuppressionsById, check_at, held_by, read_suppressions
@@ -45,12 +45,16 @@ from rules.runbook.notification_queue import (
 from schemas.documents import ChannelDocument
 from schemas.documents.runbook.notify import NotificationStep, NotifyStep
 from schemas.values.rule_ref import RuleRef
+from schemas.values.severities import level
+from timers.recurrence.active_times import time_filter
 from tocsin.core.db import Connection
 from tocsin.core.errors import InvalidInput
+from tocsin.core.instant import instant_text
 from tocsin.core.records import NewEvent
 
 _DEFAULT_FALLBACK_AFTER = timedelta(minutes=5)
 _CHANNEL_CHECK_INTERVAL = timedelta(minutes=5)
+_QUIET_CHECK_INTERVAL = timedelta(hours=1)
 _MAX_NAMED_ALARMS = 50
 _MAX_RESOLUTIONS = 500
 _BUSY_DELAY = timedelta(seconds=1)
@@ -114,6 +118,11 @@ def notify_of(step: DueStep) -> NotifyStep:
     return document.notify
 
 
+class _Quiet(NamedTuple):
+    reason: str
+    until: datetime
+
+
 class Notification:
     """One performance of the step: deliveries, one after the other, and the outcome. Pure: the caller
     sends."""
@@ -124,7 +133,7 @@ class Notification:
         notify = notify_of(step)
         self._step, self._now = step, step.run.read_at
         self._suppressions = suppressions
-        self._channel = channels.get(notify.channel)
+        self._channels, self._channel = channels, channels.get(notify.channel)
         self.policy = queue_policy(notify, channels)
         self.members: list[NotifiedAlarm] = members_of(step.facts.alarms, suppressions)
         self.queue = Queue.from_json(step.entry, step.run.started_at)
@@ -149,9 +158,31 @@ class Notification:
             return None
         decision = next_delivery(self.queue, self.policy, self.members, self._now)
         if isinstance(decision, DueMessage):
-            return decision
+            quiet = self._quiet(decision)
+            if quiet is None:
+                return decision
+            decision = Resting(quiet.until, "held", (quiet.reason,))
+            self._answer["reason"] = quiet.reason
         self._end = decision
         return None
+
+    def _quiet(self, delivery: DueMessage) -> _Quiet | None:
+        """Why a message waits for the active times of its channel; None if it is sent now."""
+        channel = self._channels[self.policy.at(delivery.place).name]
+        if channel.active_in is None:
+            return None
+        times = time_filter(channel.active_in)
+        excluded = times.exclusion(self._now)
+        urgent = None if channel.urgent is None else level(channel.urgent)
+        shown = (alarm for alarm in self._step.facts.alarms if alarm["id"] in delivery.members)
+        if excluded is None or (urgent is not None and any(alarm["severity"] >= urgent for alarm in shown)):
+            return None
+        begins_at = times.next_change(self._now)
+        ends = "" if begins_at is None else f" until {instant_text(begins_at)}"
+        # An apply may change the times meanwhile.
+        check_at = self._now + _QUIET_CHECK_INTERVAL
+        until = check_at if begins_at is None else min(begins_at, check_at)
+        return _Quiet(f"active_in of channel {channel.name}{ends} ({excluded})", until)
 
     def key_of(self, delivery: DueMessage) -> str:
         count = self.queue.at(delivery.place).count

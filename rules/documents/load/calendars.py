@@ -1,6 +1,7 @@
 """Puts the content of calendars into the documents that use them.
 
-Guarantee: a schedule or maintenance that is loaded has everything that its recurrence needs. The
+Guarantee: a schedule, maintenance or heartbeat that is loaded has everything that its recurrence needs,
+and a rule or channel everything that its `active_in` needs. The
 content is part of its stored version, so the clock and every replay use the days that were in force,
 and a plan shows each document that changes because a calendar does. A document that was applied
 earlier and is not in the files changes with its calendar as well.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -23,9 +24,12 @@ from rules.documents.load.check_series import kept_documents
 from rules.documents.load.problems import RuleProblem, unknown_name
 from rules.documents.load.recurrences import ScheduleInvalid, recurrence_of
 from rules.documents.load.source import ReadDocuments, SourceDocument
-from schemas.documents import CalendarDocument
+from rules.documents.load.yaml_tree import Path
+from schemas.documents import ActionRuleDocument, CalendarDocument, ChannelDocument, EventRuleDocument
+from schemas.documents.active_times import ActiveTimes
 from schemas.documents.calendar import WEEKDAYS
 from schemas.documents.recurrence_keys import RecurrenceDocument
+from timers.recurrence.active_times import parse_hours
 from timers.recurrence.day_set import (
     DEEPEST,
     LARGEST_BYTES,
@@ -35,8 +39,14 @@ from timers.recurrence.day_set import (
     nearest_day,
     parse_day,
 )
+from timers.recurrence.zones import zone
 from tocsin.core.errors import InvalidInput
 
+WITH_ACTIVE_TIMES = (EventRuleDocument, ActionRuleDocument, ChannelDocument)
+CALENDAR_USERS = (RecurrenceDocument, *WITH_ACTIVE_TIMES)
+CalendarUser = TypeVar(
+    "CalendarUser", bound=RecurrenceDocument | EventRuleDocument | ActionRuleDocument | ChannelDocument
+)
 _PARTS = ("any_of", "all_of", "none_of")
 _USES = {"only_in": "only_in", "except_": "except"}
 _NOTICE = timedelta(days=61)
@@ -102,16 +112,33 @@ class Calendars:
         except CalendarInvalid as error:
             raise CalendarInvalid(key, str(error)) from None
 
-    def resolve(self, document: RecurrenceDocument) -> RecurrenceDocument:
+    def resolve(self, document: CalendarUser) -> CalendarUser:
         """The document with the content of its calendars; calendars that do not exist are left out."""
+        if isinstance(document, RecurrenceDocument):
+            days = self._days(document)
+            if document.shift is not None:
+                days["shift"] = document.shift
+            return document.model_copy(update={"days": days or None})
+        times = document.active_in
+        resolved = times and times.model_copy(update={"days": self._days(times) or None})
+        return cast(CalendarUser, document.model_copy(update={"active_in": resolved}))
+
+    def _days(self, document: RecurrenceDocument | ActiveTimes) -> dict[str, Any]:
         days: dict[str, Any] = {}
         for field, key in _USES.items():
             for name in getattr(document, field):
                 if name in self._documents:
                     days.setdefault(key, {})[name] = self.definition(name)
-        if document.shift is not None:
-            days["shift"] = document.shift
-        return document.model_copy(update={"days": days or None})
+        return days
+
+
+def calendar_use(model: BaseModel) -> tuple[Path, RecurrenceDocument | ActiveTimes] | None:
+    """What names calendars in a document, and where it is; None if it can name none."""
+    if isinstance(model, RecurrenceDocument):
+        return (), model
+    if isinstance(model, WITH_ACTIVE_TIMES) and model.active_in is not None:
+        return ("active_in",), model.active_in
+    return None
 
 
 def resolve_calendars(read: ReadDocuments, applied: Sequence[BaseModel]) -> list[RuleProblem]:
@@ -127,12 +154,21 @@ def resolve_calendars(read: ReadDocuments, applied: Sequence[BaseModel]) -> list
     is_sound = not problems and not read.invalid
     for index, document in enumerate(read.documents):
         model = document.model
-        if isinstance(model, RecurrenceDocument):
-            found = [*_written_days(document), *_unknown(document, model, names, _USES)]
-            problems += found
-            if is_sound and not found:
-                validated = document.validated._replace(model=calendars.resolve(model))
-                read.documents[index] = document._replace(validated=validated)
+        use = calendar_use(model)
+        if use is None:
+            continue
+        path, user = use
+        found = [*_written_days(document, path), *_unknown(document, user, names, _USES, path)]
+        assert isinstance(model, CALENDAR_USERS)
+        resolved: BaseModel = model
+        if isinstance(user, ActiveTimes) and (wrong := list(_times_problems(document, user))):
+            found += wrong
+            # The checks that follow compile the rule without them.
+            resolved = model.model_copy(update={"active_in": None})
+        elif is_sound and not found:
+            resolved = calendars.resolve(model)
+        problems += found
+        read.documents[index] = document._replace(validated=document.validated._replace(model=resolved))
     return problems
 
 
@@ -147,10 +183,12 @@ def changed_users(
     first = next(iter(inside.values()))
     changed: list[tuple[SourceDocument, BaseModel]] = []
     for model in kept_documents(read, applied):
-        if isinstance(model, RecurrenceDocument) and model.days is not None:
+        use = calendar_use(model)
+        if use is not None and use[1].days is not None:
+            assert isinstance(model, CALENDAR_USERS)
             resolved = calendars.resolve(model)
             if resolved != model:
-                used = (*model.only_in, *model.except_)
+                used = (*use[1].only_in, *use[1].except_)
                 changed.append((next((inside[name] for name in used if name in inside), first), resolved))
     return changed
 
@@ -160,7 +198,8 @@ def user_problems(
 ) -> Iterable[RuleProblem]:
     """Recurrences that a changed calendar would end."""
     for calendar, model in users:
-        assert isinstance(model, RecurrenceDocument)
+        if not isinstance(model, RecurrenceDocument):
+            continue
         try:
             recurrence_of(model, anchor=anchor, hash_id=model.name)
         except ScheduleInvalid as error:
@@ -222,8 +261,25 @@ def _calendar_problems(
         yield document.problem(document.body.at((error.key,)), f"{document.title} {error}")
 
 
+def _times_problems(document: SourceDocument, times: ActiveTimes) -> Iterable[RuleProblem]:
+    for index, text in enumerate(times.hours):
+        try:
+            parse_hours(text)
+        except InvalidInput as error:
+            place = document.body.at(("active_in", "hours", index))
+            yield document.problem(place, f"{document.title}: {error}")
+    try:
+        zone(times.tz)
+    except InvalidInput as error:
+        yield document.problem(document.body.at(("active_in", "tz")), f"{document.title}: {error}")
+
+
 def _unknown(
-    document: SourceDocument, model: BaseModel, names: frozenset[str] | None, keys: Mapping[str, str]
+    document: SourceDocument,
+    model: BaseModel,
+    names: frozenset[str] | None,
+    keys: Mapping[str, str],
+    path: Path = (),
 ) -> Iterable[RuleProblem]:
     if names is None:
         return
@@ -231,10 +287,11 @@ def _unknown(
         for index, name in enumerate(getattr(model, field)):
             if name not in names:
                 message = unknown_name("calendar", name, document.title, names)
-                yield document.problem(document.body.at((key, index)), message)
+                yield document.problem(document.body.at((*path, key, index)), message)
 
 
-def _written_days(document: SourceDocument) -> Iterable[RuleProblem]:
-    if isinstance(document.body.value, dict) and "days" in document.body.value:
+def _written_days(document: SourceDocument, path: Path) -> Iterable[RuleProblem]:
+    body = document.body.at(path)
+    if isinstance(body.value, dict) and "days" in body.value:
         message = f"{document.title} has 'days', which is filled in when the file is loaded: remove it"
-        yield document.problem(document.body.key_at(("days",)), message)
+        yield document.problem(document.body.key_at((*path, "days")), message)

@@ -106,3 +106,28 @@ def test_files_that_cannot_be_imported_are_rejected(alone: CommandLine, tmp_path
     assert "out of range" in alone(*words, "--years", "1800-2300", exit_code=1).err
     file.write_bytes(b"BEGIN:VCALENDAR\n" + b"X" * 2_000_000)
     assert "import at most 2,000,000 at a time" in alone(*words, exit_code=1).err
+
+
+def test_the_holidays_of_a_country_become_a_calendar_that_can_be_applied(
+    alone: CommandLine, tmp_path: Path
+) -> None:
+    words = ("calendar", "holidays", "US", "--region", "NY", "--name", "ny", "--years", "2026-2027")
+    answer = alone(*words)
+    assert "# 2026-07-03 Fri  Independence Day (observed)" in answer.lines
+    assert "# 2026-02-12 Thu  Lincoln's Birthday" in answer.lines, "of the state"
+    assert "valid_until: 2027-12-31" in answer.out
+    (tmp_path / "ny.yaml").write_text(answer.out)
+    shown = alone("calendar", "show", "ny", "--year", "2026", "--rules", str(tmp_path / "ny.yaml"), "--json")
+    days = shown.json["days"]
+    assert {"2026-01-01", "2026-07-03", "2026-11-26", "2026-12-25"} <= set(days)
+    assert "2027-01-01" not in days
+
+
+def test_an_unknown_country_region_or_category_is_rejected_with_the_known_ones(alone: CommandLine) -> None:
+    def rejected(*words: str) -> str:
+        return alone("calendar", "holidays", *words, "--name", "h", exit_code=1).err
+
+    assert "no holidays of country 'Texas' are known" in rejected("Texas")
+    assert "US has no region 'NX'" in rejected("US", "--region", "NX")
+    assert "known: " in rejected("US", "--region", "NX")
+    assert "GB has no holidays of category 'school'" in rejected("GB", "--category", "school")

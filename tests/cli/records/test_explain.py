@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 
 from clock.term import begin_term
 from tests.cdc.published_records import with_long_timeouts
@@ -59,3 +60,31 @@ def test_a_wrong_question_is_one_line(tocsin: CommandLine) -> None:
         "tocsin: --at '2026-03-02T08:00' is not an instant: write it as 2026-03-07T00:00Z, "
         "as a unix timestamp, or as 'tomorrow at 9am'\n"
     )
+
+
+def test_rules_and_channels_that_are_not_active_name_the_calendar(
+    tocsin: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "r.yaml").write_text(
+        """calendar: {name: us-holidays, dates: ["2026-12-25"]}
+---
+event_rule: {name: few-orders, datapoint: orders, below: 10, active_in: {except: [us-holidays]}, notify: [few-orders]}
+---
+channel:
+  name: few-orders
+  slack: {url: {secret: slack-url}}
+  active_in: {hours: ["08:00-18:00"], tz: America/New_York}
+"""
+    )
+    tocsin("apply", str(tmp_path / "r.yaml"))
+    words = ("explain", "few-orders", "--at", "2026-12-25T12:00:00Z")
+    assert tocsin(*words).lines == [
+        "event_rule few-orders does not fire at 2026-12-25T12:00:00Z: excluded by calendar us-holidays, "
+        "until 2026-12-26T00:00:00Z",
+        "channel few-orders is not notified at 2026-12-25T12:00:00Z: outside of 08:00-18:00 America/New_York, "
+        "until 2026-12-25T13:00:00Z",
+    ]
+    rule, channel = tocsin(*words, "--json").json
+    assert (rule["active"], rule["reason"]) == (False, "excluded by calendar us-holidays")
+    assert channel["until"] == "2026-12-25T13:00:00Z"
+    assert "fires at" in tocsin("explain", "few-orders", "--at", "2026-12-24T12:00:00Z").out

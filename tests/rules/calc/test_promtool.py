@@ -1,15 +1,15 @@
 """calc_rules give the numbers of Prometheus, where docs/calculated-series.md declares them the same.
 
-promtool evaluates the same series. Needs it on the path (Debian: the package prometheus).
+promtool evaluates the same series (`tests/promtool.py`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import isclose
 from pathlib import Path
 from random import Random
@@ -22,9 +22,9 @@ from rules.calc.rule import CalcRule
 from rules.engine import Arrival
 from rules.engine.types import TypeIndex
 from schemas.documents import CalcRuleDocument
+from tests.promtool import promtool_answer
 from tocsin.core.instant import microseconds_of
 
-pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the path")
 STEP_S, COUNT, EPOCH = 13, 60, datetime(1970, 1, 1, tzinfo=UTC)
 Series = dict[tuple[tuple[str, str], ...], list[float]]
 """Values `STEP_S` apart, by their labels. No instant of evaluation is a multiple of the step: a range of
@@ -70,6 +70,12 @@ def histograms(random: Random) -> Series:
             count += random.randint(1, 40)
             found[("owner", owner), ("le", bound)] = [count] * COUNT
     return found
+
+
+def question(keys: dict[str, Series]) -> list[object]:
+    return [
+        [key, sorted([labels, values] for labels, values in series.items())] for key, series in keys.items()
+    ]
 
 
 def of_prometheus(
@@ -142,8 +148,13 @@ def _conclude(rule: CalcRule, memory: CalcMemory, end: int) -> dict[str, float]:
 def test_calc_rules_give_what_prometheus_gives(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     keys = {"g": gauges(random), "h": histograms(random)}
+    expressions = [expression for expression, *_ in SAME]
     for at_s in (300, 540):
-        theirs = of_prometheus(tmp_path, [expression for expression, *_ in SAME], keys, at_s)
+        theirs = promtool_answer(
+            f"calc-{seed}-{at_s}",
+            [expressions, question(keys), at_s],
+            partial(of_prometheus, tmp_path, expressions, keys, at_s),
+        )
         for (expression, given, by, value), expected in zip(SAME, theirs, strict=True):
             given = {**given, "key": given.get("key", "g") + ".*"}
             found = of_calc_rule(given, by, value, keys, at_s)
@@ -166,7 +177,11 @@ def test_the_rate_of_prometheus_differs_by_its_extrapolation_alone(tmp_path: Pat
     keys = {"g": counters}
     expression = 'sum by (owner) (rate(g{zone="n"}[3m])) / sum by (owner) (rate(g[3m]))'
     raw = "sum by (owner) (rate(g[3m]))"
-    expected, extrapolated = of_prometheus(tmp_path, [expression, raw], keys, 540)
+    expected, extrapolated = promtool_answer(
+        "rate-540",
+        [expression, raw, question(keys)],
+        lambda: of_prometheus(tmp_path, [expression, raw], keys, 540),
+    )
     given = {"key": "g.*", "each": "rate", "over": "3m"}
     part = of_calc_rule({**given, "where": 'labels.zone == "n"'}, ["owner"], "a", keys, 540)
     whole = of_calc_rule(given, ["owner"], "a", keys, 540)

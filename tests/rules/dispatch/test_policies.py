@@ -239,3 +239,16 @@ async def test_an_event_that_comes_again_does_not_count_twice_towards_the_limit(
     await noted(connection, 2)
     await Lane(connection).dispatch()
     assert await states(connection) == ["running", "running"]
+
+
+async def test_an_event_outside_of_the_active_times_is_skipped_with_the_reason(
+    connection: Connection,
+) -> None:
+    await apply(connection, '  active_in: {hours: ["08:00-08:30"]}\n')
+    lane = Lane(connection)
+    for seconds in (1, 30 * 60):
+        await noted(connection, seconds, ts=at(seconds))
+        await lane.dispatch()
+    assert await states(connection) == ["running", "skipped"]
+    (skipped,) = [row for row in await rows(connection, "action_step") if row["state"] == "skipped"]
+    assert skipped["result"] == {"reason": "outside of 08:00-08:30 UTC"}

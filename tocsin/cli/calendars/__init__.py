@@ -1,1 +1,1 @@
-"""`tocsin calendar show | import`."""
+"""`tocsin calendar show | import | holidays`."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from clock.explain.explanation import Explanation
     from rules.alarms.explain import AlarmExplanation
+    from rules.alarms.explain_active_times import ActiveTimesExplanation
     from rules.alarms.explain_references import ReferencesExplanation
 
 _ALARM_ID = re.compile(r"[0-9a-f]{4,8}(-?[0-9a-f]{1,12}){0,4}")
@@ -31,7 +32,8 @@ def explain(
     name_or_id: Annotated[
         str,
         typer.Argument(
-            help="Name of a schedule or of an event_rule over alarms, or ID of an alarm (its first digits are enough).",
+            help="Name of a schedule, of an event_rule over alarms, or of a rule or channel with `active_in`, "
+            "or ID of an alarm (its first digits are enough).",
             metavar="SCHEDULE|ALARM|RULE",
         ),
     ],
@@ -41,7 +43,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a fire of a schedule, the state of an alarm, or a rule over alarms.
+    """Explain a fire of a schedule, the state of an alarm, a rule over alarms, or active times.
 
     The explanation names the records that it follows from.
 
@@ -50,6 +52,7 @@ def explain(
       tocsin explain daily-digest --at 2026-03-08T07:00Z
       tocsin explain 3f2a91c0
       tocsin explain pump-failing --owner pump-1
+      tocsin explain too-few-orders --at 2026-12-25T10:00Z
     """
     if _ALARM_ID.fullmatch(name_or_id) and at is None and not owner:
         alarm = run_command(_explain_alarm(name_or_id))
@@ -61,6 +64,14 @@ def explain(
         _print_references(name_or_id, owner, references, as_json)
         return
     instant = None if at is None else instant_option(at, "--at")
+    active_times = run_command(_explain_active_times(name_or_id, owner, instant))
+    if active_times:
+        if as_json:
+            print_json([each.facts for each in active_times])
+            return
+        for each in active_times:
+            typer.echo(printable(each.sentence))
+        return
     explanation = run_command(_explain_schedule(owner, name_or_id, instant))
     if as_json:
         print_json({"outcome": explanation.outcome, "sentence": explanation.sentence, **explanation.facts})
@@ -101,6 +112,21 @@ async def _explain_references(rule: str, owner: str) -> ReferencesExplanation | 
             return None
         found = await rule_over_alarms(connection, rule)
         return None if found is None else await explain_references(connection, found, owner)
+
+
+async def _explain_active_times(
+    name: str, owner: str, instant: datetime | None
+) -> list[ActiveTimesExplanation]:
+    """Empty if a schedule has this name, or if no rule or channel with `active_in` has it."""
+    from rules.alarms.explain_active_times import explain_active_times
+    from timers.schedules import find_schedule
+    from timers.working_set import database_now
+    from tocsin.cli.session import database
+
+    async with database() as connection:
+        if await find_schedule(connection, owner, name) is not None:
+            return []
+        return await explain_active_times(connection, name, instant or await database_now(connection))
 
 
 async def _explain_alarm(alarm_id: str) -> AlarmExplanation | None:

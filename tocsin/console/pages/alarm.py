@@ -13,8 +13,10 @@ from rules.alarms.notifications import list_notifications, status_text
 from rules.alarms.operator import alarm_title
 from rules.alarms.operator_text import acknowledged_text, resolved_text, snoozed_text
 from rules.alarms.queries import list_alarm_events, list_alarm_runs
+from timers.recurrence.zones import zone
 from tocsin.api.v1.alarms import (
     AlarmChange,
+    AlarmView,
     NoteRequest,
     SnoozeRequest,
     ack_alarm,
@@ -23,11 +25,17 @@ from tocsin.api.v1.alarms import (
     resolve_alarm,
     snooze_alarm,
 )
+from tocsin.console.alarm_pictures import alarm_chart, view_of
 from tocsin.console.commands import alarms_command, command_line, with_note
 from tocsin.console.form import read_form
 from tocsin.console.page import console_page
 from tocsin.console.visit import Visit
+from tocsin.core.db import fetch_dicts
+from tocsin.pictures.chart import Point
+from tocsin.pictures.figure import Picture
 from tocsin.policy import Operation
+
+_POINTS = 5_000
 
 
 async def show_alarm(visit: Visit) -> Response:
@@ -36,10 +44,12 @@ async def show_alarm(visit: Visit) -> Response:
     explained = await explain_alarm(visit.connection, row, visit.now)
     events = await list_alarm_events(visit.connection, id)
     notifications = await list_notifications(visit.connection, alarm_id=id)
+    alarm = alarm_view(row)
     return visit.page(
         "pages/alarm.html",
         {
-            "alarm": alarm_view(row),
+            "alarm": alarm,
+            "chart": await _chart(visit, alarm),
             "explained": explained,
             "transitions": [_transition(event) for event in events],
             "runs": await list_alarm_runs(visit.connection, id),
@@ -61,6 +71,26 @@ def _commands(id: uuid.UUID) -> dict[str, str]:
         "snooze": alarms_command("snooze", [id], before=("2h",)),
         "resolve": alarms_command("resolve", [id]),
     }
+
+
+async def _chart(visit: Visit, alarm: AlarmView) -> Picture | None:
+    """The values of its series, if the caller may view them; None for an alarm over something else."""
+    key = alarm.payload.get("key")
+    if not isinstance(key, str) or not visit.can(Operation.VIEW_SERIES, alarm.owner):
+        return None
+    view = view_of(alarm, visit.now, zone(visit.tz))
+    series = [text for text in alarm.payload.get("series") or () if isinstance(text, str)]
+    parameters = {
+        "owner": alarm.owner,
+        "keys": [alarm.instance if alarm.instance in series else key],
+        "start": view.start,
+        "end": view.end,
+        "limit": _POINTS,
+    }
+    rows = await fetch_dicts(visit.connection, "tocsin.console/list_values", parameters)
+    values = [(row["arrived_at"], row["value"]) for row in rows]
+    points = [Point(at, float(found)) for at, found in values if isinstance(found, int | float)]
+    return alarm_chart(alarm, points, view) if points else None
 
 
 def _web_address(text: Any) -> str:

@@ -12,8 +12,10 @@ from starlette.routing import Route
 from rules.alarms.matching_alarms import compile_where, matching_alarms
 from rules.alarms.queries import STATES, UNRESOLVED, list_alarms
 from schemas.values.severities import level, severities
+from timers.recurrence.zones import zone
 from tocsin.api.v1.alarms import AlarmView, add_suppressions, alarm_view
 from tocsin.api.v1.alarms import list_alarms as list_newest
+from tocsin.console.alarm_pictures import alarm_lanes
 from tocsin.console.commands import command_line
 from tocsin.console.page import console_page
 from tocsin.console.visit import ROWS, Visit
@@ -86,6 +88,7 @@ async def show_alarms(visit: Visit) -> Response:
             "chosen": chosen,
             "groups": group_alarms(alarms, chosen.group),
             "shown": len(alarms),
+            "lanes": alarm_lanes(alarms, visit.now, zone(visit.tz)) if alarms else None,
             "cursor": cursor,
             "is_cut": is_cut,
             "counts": {

@@ -42,7 +42,7 @@ async def retry(visit: Visit) -> Response:
     form = await read_form(visit.request)
     seqs = form.texts("id")
     if not seqs or not all(text.isascii() and text.isdigit() and len(text) <= 18 for text in seqs):
-        raise InvalidInput("no dead letter is selected", remedy="select rows, and send the form again")
+        raise InvalidInput("no dead letter is selected", remedy="choose rows, and send the form again")
     body = DeadLetterRetryRequest(seqs=[int(text) for text in seqs])
     done = await retry_dead_letters(visit.access, body)
     return visit.done(

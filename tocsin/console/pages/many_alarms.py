@@ -79,12 +79,12 @@ ACTS = (
 def _ids(texts: Sequence[str]) -> list[uuid.UUID]:
     if len(texts) > _MOST_IDS:
         raise InvalidInput(
-            f"{len(texts):,} alarms are selected", remedy=f"select at most {_MOST_IDS}, or use a matcher"
+            f"{len(texts):,} alarms are selected", remedy=f"choose at most {_MOST_IDS}, or use a matcher"
         )
     try:
         return [uuid.UUID(text) for text in dict.fromkeys(texts)]
     except ValueError:
-        raise InvalidInput("an id is not that of an alarm", remedy="select the alarms again") from None
+        raise InvalidInput("an id is not that of an alarm", remedy="choose the alarms again") from None
 
 
 def _choice(ids: list[uuid.UUID], where: str) -> dict[str, Any]:

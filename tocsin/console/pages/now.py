@@ -11,7 +11,9 @@ from rules.alarms.notifications import list_notifications
 from rules.alarms.queries import UNRESOLVED, list_alarms
 from rules.health.queries import list_health
 from timers.coming_fires import coming_fires
+from timers.recurrence.zones import zone
 from tocsin.api.v1.alarms import add_suppressions, alarm_view
+from tocsin.console.alarm_pictures import DAY, severities_of_day
 from tocsin.console.page import console_page
 from tocsin.console.records_text import event_lines
 from tocsin.console.visit import Visit
@@ -25,6 +27,7 @@ _SEARCHED = 10_000
 _SYSTEMS = 60
 _FAILING = 100
 _MOST_COUNTED = 10_000
+_SPANS = 2_000
 
 
 async def show_now(visit: Visit) -> Response:
@@ -48,7 +51,12 @@ async def _alarms(visit: Visit) -> dict[str, Any]:
         visit.connection, states=("failing", "failed"), owners=owners, limit=_FAILING
     )
     open_counts = [row for row in counts if row["state"] == "open"]
+    since = visit.now - DAY
+    spans = await fetch_dicts(
+        visit.connection, "tocsin.console/list_open_spans", {"owners": owners, "since": since, "most": _SPANS}
+    )
     return {
+        "day": severities_of_day(spans, visit.now, zone(visit.tz)) if spans else None,
         "alarms": [alarm_view(row) for row in rows],
         "open_counts": open_counts,
         "open_alarms": sum(row["alarms"] for row in open_counts),

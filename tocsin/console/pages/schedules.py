@@ -18,7 +18,7 @@ from tocsin.console.visit import Visit
 from tocsin.core.db import fetch_dicts
 from tocsin.core.errors import InvalidInput, TocsinError
 from tocsin.pictures.figure import Picture
-from tocsin.pictures.strip import Occurrence, occurrence_strip
+from tocsin.pictures.strip import StripBar, occurrence_strip
 from tocsin.policy import Operation
 
 STATUSES = ("active", "paused", "ended", "fired", "cancelled", "failed")
@@ -71,7 +71,7 @@ def recurrence_words(row: dict[str, Any]) -> str:
 
 
 def strip(outcomes: Iterable[RecentOutcome], tz: str, name: str) -> Picture:
-    bars = [Occurrence(each.at, each.kind, each.reason) for each in outcomes]
+    bars = [StripBar(each.at, each.kind, each.reason) for each in outcomes]
     return occurrence_strip(bars, zone(tz), name=name)
 
 

@@ -225,4 +225,6 @@ def test_every_key_of_every_target_is_described_with_examples_that_are_valid() -
             target: dict[str, Any] = {} if name in TARGET_KEYS else {"slack": {"url": url}}
             if name == "fallback_after":
                 target["fallback"] = "mail"
+            if name == "urgent":
+                target["active_in"] = {"hours": ["08:00-20:00"]}
             assert ChannelDocument.model_validate({"name": "a"} | target | {name: example})

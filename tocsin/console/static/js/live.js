@@ -62,16 +62,16 @@ function open() {
   source = new EventSource(`/v1/live?query=${query}&after=${after}`);
   source.onopen = () => show("on", "live");
   source.onmessage = (message) => {
-    heard(message);
+    received(message);
     pending = true;
     soon(SETTLE_MS);
   };
   source.addEventListener("resync", (message) => {
-    heard(message);
+    received(message);
     refresh();
   });
   source.addEventListener("end", (message) => {
-    heard(message);
+    received(message);
     close();
     show("late", "connecting");
     setTimeout(follow, 2000);
@@ -94,7 +94,7 @@ function close() {
   timer = 0;
 }
 
-function heard(message) {
+function received(message) {
   if (message.lastEventId) after = Number(message.lastEventId);
   clearTimeout(lateTimer);
   lateTimer = setTimeout(() => show("late", "no answer"), LATE_MS * 60);
