@@ -1847,9 +1847,10 @@ CREATE OR REPLACE FUNCTION tocsin.find_answer(caller text, key text, digest byte
 AS $function$
 declare
     stored tocsin.api_answer;
+    secret text := (select encode(k.key, 'hex') from tocsin.instance_key k);
 begin
     -- Held until the transaction of the effect ends.
-    if not pg_try_advisory_xact_lock(hashtextextended(caller || chr(31) || key, 27)) then
+    if not pg_try_advisory_xact_lock(hashtextextended(secret || chr(31) || caller || chr(31) || key, 27)) then
         outcome := 'under-way';
         return;
     end if;
@@ -2001,6 +2002,20 @@ AS $function$
 $function$;
 comment on function tocsin.keep_answer(text,text,bytea,integer,jsonb,bytea) is 'Stores an answer under its Idempotency-Key, in the transaction of its effect. Removes some that are older than a day.';
 revoke all on function tocsin.keep_answer(text,text,bytea,integer,jsonb,bytea) from public;
+
+CREATE OR REPLACE FUNCTION tocsin.link_signature(alarm_id uuid, expires_s bigint, channel text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'tocsin', 'pg_temp'
+AS $function$
+    select left(encode(sha256(k.key || sha256(
+        k.key || 'link'::bytea || uuid_send(link_signature.alarm_id) || int8send(link_signature.expires_s)
+        || convert_to(link_signature.channel, 'UTF8'))), 'hex'), 40)
+    from tocsin.instance_key k
+$function$;
+comment on function tocsin.link_signature(uuid,bigint,text) is 'Signature of a link that acknowledges an alarm until an instant: 160 bits of a keyed hash.';
+revoke all on function tocsin.link_signature(uuid,bigint,text) from public;
 
 CREATE OR REPLACE FUNCTION tocsin.list_sessions(most integer)
  RETURNS TABLE(id uuid, name text, grants text[], source text, created_at timestamp with time zone, expires_at timestamp with time zone, last_used_at timestamp with time zone)
@@ -3357,5 +3372,7 @@ insert into public.tocsin_migration (number, name, checksum) values (30, '0030_h
 insert into public.tocsin_migration (number, name, checksum) values (31, '0031_erasures', 'f0136f6a9387854aac787970a39354d2b4822b1fe46b0a6204213012e316cd54');
 insert into public.tocsin_migration (number, name, checksum) values (32, '0032_session_list', '7afffa69d46013828f58fe8474f1b291a70d5824032994bf08a77f6f4b9e60d4');
 insert into public.tocsin_migration (number, name, checksum) values (33, '0033_sender_role', '2542121ea992a71555ab49ec80aa280c05b96fc5affff72aa43d99995e6c30ef');
+insert into public.tocsin_migration (number, name, checksum) values (34, '0034_alarm_links', 'ad96d08cc5a7d60755141f0b2304c6696aca818f2fcc6e5b4f373e38bbaab8de');
+insert into public.tocsin_migration (number, name, checksum) values (35, '0035_idempotency_locks', '3615c680114b75159d95fa2149be6aa9b9d41c0af764e318d6200a0b7c6c75dd');
 
 select tocsin.extend_log();

@@ -29,7 +29,8 @@ class SynchronousStandby:
         self._primary = primary
         self._cluster = directory / "standby"
         self._bin = binaries.postgres_bin_dir(DEFAULT_POSTGRES_VERSION)
-        self._account = choose_account(self._bin / "postgres", directory)
+        # The socket of the primary is closed to other users.
+        self._account = choose_account(self._bin / "postgres", primary.data_dir)
         self._sockets = Path(tempfile.mkdtemp(prefix="tocsin-", dir="/tmp"))
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -284,6 +284,7 @@ grant execute on function tocsin.is_readable to tocsin_api, tocsin_author, tocsi
 grant execute on function tocsin.is_reserved_type to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.is_trusted to tocsin_api, tocsin_author, tocsin_cdc, tocsin_client, tocsin_clock, tocsin_operator, tocsin_reader, tocsin_worker;
 grant execute on function tocsin.keep_answer to tocsin_api;
+grant execute on function tocsin.link_signature to tocsin_api, tocsin_worker;
 grant execute on function tocsin.list_sessions to tocsin_api;
 grant execute on function tocsin.list_tokens to tocsin_api;
 grant execute on function tocsin.lock_health to tocsin_api, tocsin_author;

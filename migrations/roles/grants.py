@@ -121,6 +121,7 @@ _FUNCTIONS = MappingProxyType(
         "is_reserved_type": _ALL,
         "is_trusted": _ALL,
         "keep_answer": "api",
+        "link_signature": "worker api",
         "list_sessions": "api",
         "list_tokens": "api",
         "lock_health": "author",

@@ -59,6 +59,8 @@ class MessageView:
     tz: str = "UTC"
     console_url: str = ""
     """Address of the console, without a slash at the end. Empty: messages have no link."""
+    acknowledge_url: str = ""
+    """A link that acknowledges the one alarm of the message. Empty: none."""
 
     def instant(self, at: datetime) -> str:
         """`2026-03-10 15:00:00 CET`, to the second."""

@@ -111,6 +111,7 @@ def alarm_payload(
         "description": facts.description,
         "runbook_url": facts.runbook_url,
         "link": view.link(facts.alarm_id),
+        **({"acknowledge_url": view.acknowledge_url} if view.acknowledge_url and facts.is_open else {}),
         "acknowledged_by": facts.acknowledged_by,
         "snoozed_by": facts.snoozed_by,
         "snoozed_until": _json_instant(facts.snoozed_until),
@@ -129,7 +130,11 @@ def emoji_of(severity: str | None, kind: MessageKind) -> str:
 
 
 def links_of(facts: AlarmFacts, view: MessageView) -> dict[str, str]:
-    urls = {"Open alarm": view.link(facts.alarm_id), "Runbook": facts.runbook_url}
+    urls = {
+        "Acknowledge": view.acknowledge_url if facts.is_open else None,
+        "Open alarm": view.link(facts.alarm_id),
+        "Runbook": facts.runbook_url,
+    }
     return {title: url for title, url in urls.items() if url}
 
 

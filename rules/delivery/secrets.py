@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from rules.delivery.secret_store import SecretStore
 from schemas.values.secret import SecretRef
+from tocsin.core.alarm_link import hide_links
 from tocsin.core.errors import InvalidInput
 from tocsin.core.redaction import Redactor
 
@@ -59,7 +60,7 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """The text without secrets, and without characters that Postgres cannot store."""
-        return _UNSTORABLE.sub("\ufffd", self._redactor.redact(text))
+        return _UNSTORABLE.sub("\ufffd", hide_links(self._redactor.redact(text)))
 
     def redact_json(self, value: Any) -> Any:
         if isinstance(value, dict):

@@ -75,7 +75,7 @@ def _is_about(settings: Settings, subject: str, body: bytes, owner: str) -> bool
     words = subject.removeprefix(f"{settings.subjects}.").split(".")
     if words[0] == "datapoint":
         return words[1:2] == [token(owner)]
-    if words[0] in ("data", "calculated"):
+    if words[0] in ("data", "calculated") or (words[:2] == ["ingest", "event"] and len(words) > 2):
         return words[2:3] == [token(owner)]
     try:
         content: Any = json.loads(body)

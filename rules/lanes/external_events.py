@@ -11,6 +11,9 @@ Events of different owners that fail in the same way (`tocsin.core.breaker`) are
 are rejected if another event was appended meanwhile and they fail again. An event over which several
 processes died is rejected too (`rules.lanes.attempts`).
 
+An event whose subject names an owner belongs to that owner, with keys of its own
+(`schemas/wire/ingest_event.py`).
+
 Why competing consumers and no lane: nothing depends on the order in which external events are
 appended. The record log gives them one.
 """
@@ -41,7 +44,8 @@ from rules.lanes.message_fault import is_message_fault
 from rules.lanes.quota import Quotas, Usage
 from rules.metrics import EVENTS, QUOTA_REJECTED
 from schemas.wire.dead_letter import dead_letter
-from schemas.wire.ingest_event import IngestEvent, read_ingest_event
+from schemas.wire.ingest_event import IngestEvent, owned_event, read_ingest_event
+from schemas.wire.subjects import ingest_owner, ingest_subject
 from tocsin.core.breaker import Breaker
 from tocsin.core.bus import open_bus
 from tocsin.core.db import Connection, fetch_all, open_service_session, retrying
@@ -63,7 +67,7 @@ def ingest_stream_config(settings: Settings) -> StreamConfig:
     """A work queue: a message stays until a worker acknowledges it."""
     return stream_config(
         settings.ingest_stream,
-        [f"{settings.subjects}.ingest.event"],
+        [ingest_subject(settings.subjects), f"{ingest_subject(settings.subjects)}.*"],
         settings.stream_replicas,
         description="events of producers",
         retention=RetentionPolicy.WORK_QUEUE,
@@ -91,7 +95,7 @@ class EventIngester:
         await ensure(js, ingest_stream_config(self._settings))
         await ensure_dead_letters(js, self._settings)
         stream = self._settings.ingest_stream
-        subject = f"{self._settings.subjects}.ingest.event"
+        subject = f"{self._settings.subjects}.ingest.>"
         puller = await open_consumer(
             bus, self._settings, _CONSUMER, subject, self._settings.worker_batch, stream
         )
@@ -138,7 +142,7 @@ class EventIngester:
         events: list[_ReadEvent] = []
         for message in messages:
             try:
-                events.append((message, read_ingest_event(message.data)))
+                events.append((message, self._read(message)))
             except InvalidInput as error:
                 await self._reject(bus, message, str(error))
             except Exception as error:
@@ -151,15 +155,24 @@ class EventIngester:
         appended = await self._append(connection, events, failures, others)
         EVENTS.add(appended, "appended")
         EVENTS.add(len(events) - len(failures) - len(others) - appended, "known")
-        for message, event in others:
+        for message, _ in others:
+            sent = read_ingest_event(message.data)
             await self._reject(
-                bus, message, f"the id {event.id!r} is that of another event; use one id for one event"
+                bus, message, f"the id {sent.id!r} is that of another event; use one id for one event"
             )
         if self._have_common_cause(failures, appended):
             return [message for (message, _), _ in failures]
         for (message, _), failure in failures:
             await self._reject(bus, message, f"it cannot be stored: {failure}")
         return []
+
+    def _read(self, message: Msg) -> IngestEvent:
+        event = read_ingest_event(message.data)
+        try:
+            owner = ingest_owner(self._settings.subjects, message.subject)
+        except ValueError as error:
+            raise InvalidInput(str(error), remedy="encode it as in docs/data.md") from None
+        return event if owner is None else owned_event(event, owner)
 
     async def _within_quota(
         self, connection: Connection, bus: Client, events: Sequence[_ReadEvent]

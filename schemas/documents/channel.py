@@ -105,6 +105,13 @@ class ChannelDocument(StrictModel):
         description="Alarms of this severity and above are notified outside of `active_in` as well.",
         examples=["critical"],
     )
+    acknowledge_link: bool = Field(
+        False,
+        description="Whether messages about one alarm have a link that acknowledges it without a login, for a week. "
+        "It needs TOCSIN_CONSOLE_URL.",
+        examples=[True],
+    )
+
     priority: Priority = Field(
         "normal",
         description="Which notifications a worker sends first when more are due than it can send: `high` before "
@@ -144,6 +151,10 @@ class ChannelDocument(StrictModel):
             raise document_error("has 'urgent' without 'active_in'", "urgent")
         if self.fallback == self.name:
             raise document_error("is its own fallback: name another channel", "fallback")
+        if self.acknowledge_link and self.pagerduty is not None:
+            raise document_error(
+                "has 'acknowledge_link', and PagerDuty acknowledges by itself: remove it", "acknowledge_link"
+            )
         if not self.give_up_after:
             raise document_error("has 'give_up_after: 0s': give it a duration", "give_up_after")
         return self

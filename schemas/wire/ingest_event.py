@@ -1,5 +1,8 @@
-"""An event of a producer, on `ingest.event`. It is appended to the log as `external`, once per
-`id`.
+"""An event of a producer, on `ingest.event` or on `ingest.event.<owner>`. It is appended to the log as
+`external`, once per `id`.
+
+On `ingest.event.<owner>` the event belongs to that owner, and its `id` is one of that owner alone: NATS
+permissions decide who may publish there, so no other producer can take the id first, or send for the owner.
 
 Guarantee: an event that `read_ingest_event` returns can be appended, evaluated and published: names
 are safe tokens, the payload is plain JSON of bounded depth, instants are aware. The id of the event
@@ -10,8 +13,10 @@ On failure: `InvalidInput` with one sentence that has the location and the remed
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import datetime
+from hashlib import sha256
 from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -26,10 +31,11 @@ from tocsin.core.errors import InvalidInput
 MAX_BYTES = 229_376
 _EVENT_IDS = uuid.UUID("5a0f7c64-3b1e-5a57-9f0e-2d6f7b1c8e43")
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998
+_OWNED_KEY = re.compile("~[0-9a-f]{64}")
 
 
 class IngestEvent(BaseModel):
-    """A message on `ingest.event`."""
+    """A message on `ingest.event` or `ingest.event.<owner>`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -59,6 +65,8 @@ class IngestEvent(BaseModel):
     @field_validator("id")
     @classmethod
     def _is_storable(cls, text: str) -> str:
+        if _OWNED_KEY.fullmatch(text):
+            raise ValueError("ids of this form are those of events by owner: choose another")
         return check_storable(text)
 
     @field_validator("payload")
@@ -94,3 +102,18 @@ def read_ingest_event(body: bytes) -> IngestEvent:
         return IngestEvent.model_validate_json(body)
     except ValidationError as invalid:
         raise InvalidInput(f"the event is not accepted: {error_text(invalid)}") from None
+
+
+def owned_event(event: IngestEvent, owner: str) -> IngestEvent:
+    """The event of a message whose subject names its owner. `InvalidInput` if it names another one."""
+    if event.owner not in ("", owner):
+        raise InvalidInput(
+            f"the event has the owner {event.owner!r}, and its subject {owner!r}",
+            remedy="publish it on the subject of its owner",
+        )
+    return event.model_copy(update={"owner": owner, "id": owned_key(owner, event.id)})
+
+
+def owned_key(owner: str, key: str) -> str:
+    """The idempotency key of an owner, which no producer of others can send."""
+    return "~" + sha256(f"{owner}\0{key}".encode()).hexdigest()

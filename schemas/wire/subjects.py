@@ -70,3 +70,22 @@ def report_subject(prefix: str, action_id: UUID, step: int, token: str) -> str:
 
 def tombstone_subject(prefix: str, kind: str) -> str:
     return f"{prefix}.tombstone.{kind}"
+
+
+def ingest_subject(prefix: str, owner: str | None = None) -> str:
+    """The subject of external events: of all producers, or of those that may send for one owner."""
+    return f"{prefix}.ingest.event" if owner is None else f"{prefix}.ingest.event.{token(owner)}"
+
+
+def ingest_owner(prefix: str, subject: str) -> str | None:
+    """The owner that the subject of an external event names; None if it names none.
+
+    `ValueError` if it is not the encoding of an owner.
+    """
+    name = subject.removeprefix(ingest_subject(prefix)).removeprefix(".")
+    if not name:
+        return None
+    owner = text_of(name)
+    if token(owner) != name:
+        raise ValueError(f"{name!r} in the subject is not the encoding of an owner")
+    return owner

@@ -142,7 +142,13 @@ async def test_no_user_can_read_or_forge_the_answers_for_another(server: Guarded
             "producer",
             ["tocsin.v1.data.0.a.b", "tocsin.v1.calculated.0.a.b", "tocsin.v1.report.a.0", "$JS.API.INFO"],
         ),
-        ("plant-7", ["tocsin.v1.datapoint.plant-8.temperature"]),
+        (
+            "plant-7",
+            [
+                *("tocsin.v1.datapoint.plant-8.temperature", "tocsin.v1.ingest.event.plant-8"),
+                "tocsin.v1.ingest.event",
+            ],
+        ),
         (
             "billing",
             [

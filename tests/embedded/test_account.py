@@ -27,16 +27,46 @@ def _unprivileged() -> pwd.struct_passwd:
     return pwd.getpwnam("nobody")
 
 
+def _kept_id(data_dir: Path) -> int:
+    return int((data_dir / "servers.uid").read_text())
+
+
 @as_root
 def test_root_runs_postgres_as_another_user_and_changes_only_its_own_directory(short_path: Path) -> None:
     data_dir = short_path / "data"
     data_dir.mkdir(mode=0o755)
     with embedded_postgres(data_dir, durable=False) as postgres:
-        assert _user_of(postgres.pid) == _unprivileged().pw_uid
+        assert _user_of(postgres.pid) == _kept_id(data_dir)
         assert _user_namespace_of(postgres.pid) == _user_namespace_of("self")
-        assert (data_dir / "postgres").stat().st_uid == _unprivileged().pw_uid
+        assert (data_dir / "postgres").stat().st_uid == _kept_id(data_dir)
         for untouched in (short_path, data_dir):
             assert (untouched.stat().st_uid, untouched.stat().st_mode & 0o777) == (0, 0o755)
+
+
+@as_root
+def test_root_runs_both_servers_under_an_id_that_no_other_program_has(short_path: Path) -> None:
+    data_dir = short_path / "data"
+    with embedded_servers(data_dir, durable=False) as servers:
+        number = _kept_id(data_dir)
+        with pytest.raises(KeyError):
+            pwd.getpwuid(number)
+        for pid in (servers.postgres.pid, servers.nats.pid):
+            status = Path(f"/proc/{pid}/status").read_text()
+            assert f"Uid:\t{number}\t{number}\t{number}\t{number}\n" in status
+            assert f"Gid:\t{number}\t{number}\t{number}\t{number}\n" in status
+            assert "CapEff:\t0000000000000000\n" in status
+    with embedded_servers(data_dir, durable=False) as servers:
+        assert _user_of(servers.nats.pid) == _user_of(servers.postgres.pid) == number
+
+
+@as_root
+def test_nats_has_no_capabilities_in_a_closed_directory(short_path: Path) -> None:
+    data_dir = short_path / "data"
+    short_path.chmod(0o700)
+    with embedded_servers(data_dir, durable=False) as servers:
+        for pid in (servers.postgres.pid, servers.nats.pid):
+            assert _user_namespace_of(pid) != _user_namespace_of("self")
+            assert "CapEff:\t0000000000000000\n" in Path(f"/proc/{pid}/status").read_text()
 
 
 @as_root
@@ -44,7 +74,7 @@ def test_data_moves_between_an_open_and_a_closed_directory(short_path: Path) -> 
     data_dir = short_path / "data"
     with embedded_postgres(data_dir, durable=False) as postgres, psycopg.connect(postgres.url) as connection:
         connection.execute("create table kept (id int)")
-    for mode, outside_user in ((0o700, 0), (0o755, _unprivileged().pw_uid)):
+    for mode, outside_user in ((0o700, 0), (0o755, _kept_id(data_dir))):
         short_path.chmod(mode)
         with embedded_postgres(data_dir, durable=False) as postgres:
             assert (_user_namespace_of(postgres.pid) != _user_namespace_of("self")) == (mode == 0o700)
@@ -61,7 +91,7 @@ def test_root_is_rejected_if_no_other_user_can_run_postgres(
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(Refused) as refusal, embedded_postgres(tmp_path):
         pass
-    assert "postgres does not run as root, and the user 'nobody' cannot reach both" in str(refusal.value)
+    assert "the servers do not run as root, and the user id " in str(refusal.value)
     assert f"'{tmp_path}'" in str(refusal.value)
 
 

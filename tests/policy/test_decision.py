@@ -42,7 +42,7 @@ retry-dead-letter   -      -         -      -        -      y        y     insta
 send-data           -      -         -      -        y      y        y     owner
 emit-event          -      -         -      -        y      y        y     owner
 prune               -      -         -      -        -      y        y     instance
-repair-log          -      -         -      -        -      -        y     instance
+repair-log          -      -         -      -        -      y        y     instance
 forget-owner        -      -         -      -        -      -        y     instance
 manage-grants       -      -         -      -        -      -        y     instance
 manage-tokens       -      -         -      -        -      -        y     instance

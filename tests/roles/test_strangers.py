@@ -44,6 +44,15 @@ async def test_a_stranger_that_takes_advisory_locks_stops_nothing(owned: Setting
     await owner.close()
 
 
+async def test_a_stranger_cannot_hold_the_lock_of_an_idempotency_key(owned: Settings) -> None:
+    stranger, owner = await as_role(owned, STRANGER), await as_role(owned, OWNER)
+    await stranger.execute("select pg_advisory_lock(hashtextextended('ann' || chr(31) || 'order-17', 27))")
+    row = await one_row(owner, "select outcome from tocsin.find_answer('ann', 'order-17', sha256('x'))")
+    assert row["outcome"] == "new"
+    await stranger.close()
+    await owner.close()
+
+
 async def test_the_locks_of_tocsin_are_out_of_reach_of_a_stranger(owned: Settings) -> None:
     """Also for one who may use the schema and read every table of it, and for a shared lock."""
     stranger, owner = await as_role(owned, STRANGER), await as_role(owned, OWNER)

@@ -83,7 +83,8 @@ def event(chance: Chance) -> tuple[str, bytes]:
         "ts": chance.choice([None, "x", "9999-12-31T23:59:59Z", "1969-01-01T00:00:00Z", 5]),
         "severity": chance.choice([None, "high", "nonsense", 5]),
     }
-    return "ingest.event", chance.choice([json.dumps(fields).encode(), *_NASTY, random_bytes(chance, 80)])
+    subject = chance.choice(["ingest.event", "ingest.event.mallory", "ingest.event.%zz", "ingest.event._"])
+    return subject, chance.choice([json.dumps(fields).encode(), *_NASTY, random_bytes(chance, 80)])
 
 
 def report(chance: Chance) -> tuple[str, bytes]:

@@ -10,34 +10,29 @@ from html import escape
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tocsin.api.access.cross_site import refuse_other_sites
 from tocsin.api.access.permission import Public
 from tocsin.api.access.sessions import begin_session, delete_cookie, end_session, session_of, set_cookie
 from tocsin.api.context import context_of
+from tocsin.api.form_page import form_page
 from tocsin.api.limits import allow_body
 
 AFTER_LOGIN = "/"
 _MAX_FORM_BYTES = 4096
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-}
 
 
 async def show_login(request: Request) -> Response:
     code = escape(request.query_params.get("code", "")[:200], quote=True)
-    form = (
+    body = (
         f'<form method="post" action="/login"><input type="hidden" name="code" value="{code}">'
         "<button>Log in</button></form>"
         if code
         else "<p>Open the link that <code>tocsin up</code> or <code>tocsin token login</code> prints.</p>"
     )
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Tocsin</title><h1>Tocsin</h1>{form}</html>'
-    return HTMLResponse(page, headers=_HEADERS)
+    return form_page(body)
 
 
 async def use_login(request: Request) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.api import health, login, reference
+from tocsin.api import acknowledge, health, login, reference
 from tocsin.api.live import routes as live
 from tocsin.api.protocols import (
     alertmanager,
@@ -42,6 +42,7 @@ GROUPS: tuple[RouteGroup, ...] = (
     RouteGroup("health", routes=health.ROUTES),
     RouteGroup("reference", routes=reference.ROUTES),
     RouteGroup("login", routes=login.ROUTES),
+    RouteGroup("acknowledge", routes=acknowledge.ROUTES),
     RouteGroup("many alarms", router=many_alarms.router),
     RouteGroup("alarms", router=alarms.router),
     RouteGroup("silences", router=silences.router),

@@ -94,6 +94,7 @@ async def _forget(owner: str, who: str, *, quiet: bool) -> tuple[dict[str, int],
     from rules.erasure.active import find_active
     from rules.erasure.erase import begin_or_continue, erase
     from tocsin.cli.session import admin_settings, command_actor, database, message_bus
+    from tocsin.policy import Operation
 
     def report(what: str, count: int) -> None:
         if not quiet:
@@ -101,7 +102,7 @@ async def _forget(owner: str, who: str, *, quiet: bool) -> tuple[dict[str, int],
 
     settings = admin_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.FORGET_OWNER)
         erasure = await begin_or_continue(connection, owner, actor)
         counts = await erase(connection, bus.jetstream(), settings, owner, erasure, actor, report)
         left = [items.text for items in await find_active(connection, owner)]

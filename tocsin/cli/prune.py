@@ -106,7 +106,9 @@ async def _count() -> tuple[PrunePlan, dict[str, int]]:
 
 async def _prune(*, quiet: bool) -> tuple[PrunePlan, Pruned]:
     from clock.retention import prune as retention
+    from tocsin.cli.access import require
     from tocsin.cli.session import command_settings, database
+    from tocsin.policy import Operation
 
     def report(table: str, rows: int) -> None:
         if not quiet:
@@ -115,5 +117,6 @@ async def _prune(*, quiet: bool) -> tuple[PrunePlan, Pruned]:
 
     settings = command_settings()
     async with database() as connection:
+        await require(connection, Operation.PRUNE)
         planned = await retention.read_plan(connection, settings)
         return planned, await retention.prune(connection, settings, report)

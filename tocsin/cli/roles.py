@@ -120,9 +120,10 @@ async def _change(verb: str, grantee: str, pattern: str) -> bool:
     from tocsin.cli.session import command_actor, database
     from tocsin.core.audit import record_audit
     from tocsin.core.db import fetch_value
+    from tocsin.policy import Operation
 
     async with database() as connection, connection.transaction():
-        actor = await command_actor(connection, current_user())
+        actor = await command_actor(connection, current_user(), Operation.MANAGE_GRANTS)
         parameters = {"grantee": grantee, "pattern": pattern, "who": actor.who}
         if verb == "grant":
             changed = await fetch_value(connection, "tocsin.cli/grant_owner", parameters)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tocsin.core.audit import Actor
     from tocsin.core.db import Connection
     from tocsin.core.settings import Settings
+    from tocsin.policy import Operation
 
 
 def current_settings() -> Settings:
@@ -61,8 +62,15 @@ async def message_bus(settings: Settings) -> AsyncIterator[Client]:
         yield bus
 
 
-async def command_actor(connection: Connection, who: str) -> Actor:
-    """The author and the instant of a change: the role of the session, see `tocsin.core.audit`."""
+async def command_actor(
+    connection: Connection, who: str, operation: Operation, owner: str | None = None
+) -> Actor:
+    """The author and the instant of a change, if the session may make it.
+
+    The author is the role of the session, see `tocsin.core.audit`.
+    """
+    from tocsin.cli.access import require
     from tocsin.core.audit import acting
 
+    await require(connection, operation, owner)
     return await acting(connection, who, "cli")

@@ -102,6 +102,8 @@ async def _timers(kind: str | None, parked: bool, limit: int) -> tuple[datetime,
 async def _retry(kind: str, ref: str, key: str, who: str) -> dict[str, Any]:
     from timers.retry import retry_timer
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        return await retry_timer(connection, kind, ref, key, await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.RETRY_TIMER)
+        return await retry_timer(connection, kind, ref, key, actor)

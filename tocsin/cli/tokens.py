@@ -154,11 +154,14 @@ async def _add(name: str, grants: list[str], expires: str | None, who: str) -> N
     from timers.working_set import database_now
     from tocsin.api.access.grant_text import parse_grant
     from tocsin.api.access.tokens import TokenChange, add_token
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     parsed = [parse_grant(grant) for grant in grants]
     async with database() as connection:
         expires_at = None if expires is None else await database_now(connection) + parse_duration(expires)
+        await require(connection, Operation.MANAGE_TOKENS)
         return await add_token(connection, name, parsed, TokenChange(who, "cli"), expires_at=expires_at)
 
 
@@ -193,20 +196,26 @@ async def _list() -> list[dict[str, Any]]:
 
 async def _revoke(token: str, who: str) -> dict[str, Any]:
     from tocsin.api.access.tokens import TokenChange, revoke_token
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     async with database() as connection:
+        await require(connection, Operation.MANAGE_TOKENS)
         return await revoke_token(connection, token, TokenChange(who, "cli"))
 
 
 async def _login(name: str, grants: list[str], who: str) -> str:
     from tocsin.api.access.grant_text import parse_grant
     from tocsin.api.access.sessions import add_login_link
+    from tocsin.cli.access import require
     from tocsin.cli.session import command_settings, database
+    from tocsin.policy import Operation
 
     settings = command_settings()
     parsed = [parse_grant(grant) for grant in grants]
     async with database(settings) as connection:
+        await require(connection, Operation.MANAGE_TOKENS)
         code = await add_login_link(connection, name, parsed, who, "cli")
     return f"{_public_url(settings)}/login?code={code}"
 

@@ -35,8 +35,8 @@ from nats.js.errors import NoStreamResponseError
 
 from schemas.wire.check_in import CheckIn, Status, check_in_datapoints, check_owner
 from schemas.wire.datapoint import MAX_BYTES, Value, check_datapoint
-from schemas.wire.ingest_event import read_ingest_event
-from schemas.wire.subjects import datapoint_subject
+from schemas.wire.ingest_event import owned_event, read_ingest_event
+from schemas.wire.subjects import datapoint_subject, ingest_subject
 from tocsin.core.addresses import with_addresses
 from tocsin.core.bus import connect_bus
 from tocsin.core.errors import InvalidInput, Unreachable
@@ -134,10 +134,13 @@ class Producer:
         ts: datetime | None = None,
         severity: str | None = None,
         correlation_id: uuid.UUID | None = None,
+        by_owner: bool = False,
     ) -> uuid.UUID:
         """Send one event, wait until JetStream has stored it, and return its id.
 
-        The same `key` again is the same event.
+        The same `key` again is the same event. `by_owner` sends it on the subject of its owner, for a
+        producer whose NATS user may send for its owners only: `key` is then one of the owner, and no other
+        producer can take it.
         """
         fields = {
             "id": key or str(uuid.uuid4()),
@@ -150,7 +153,9 @@ class Producer:
         }
         body = _json(fields, "payload")
         event = read_ingest_event(body)
-        subject = f"{self._settings.subjects}.ingest.event"
+        subject = ingest_subject(self._settings.subjects, owner if by_owner else None)
+        if by_owner:
+            event = owned_event(event, owner)
         await self._publish(subject, body, str(uuid.uuid4()), self._settings.ingest_stream)
         return event.event_id
 

@@ -140,6 +140,25 @@ def check_leader(role: str, holder: str | None, detail: str, sessions: int = 0) 
     return Finding("ok", role, f"led by {holder}{detail}")
 
 
+def check_epoch_holder(holder: str | None, writer: str | None) -> list[Finding]:
+    """`holder` has the lease in NATS, `writer` the newest epoch in Postgres. They are the same process.
+
+    They differ for a moment while another clock takes over.
+    """
+    if holder is None or writer is None or holder == writer:
+        return []
+    return [
+        Finding(
+            "red",
+            "clock",
+            f"{holder} holds the lease, and {writer} has the newest epoch: the lease was written by something else, "
+            "or the clock cannot take over",
+            "check which users may publish to the lease bucket (`tocsin streams config`), and read the log of "
+            "the clock",
+        )
+    ]
+
+
 def check_log_lag(head: int, last: int | None, stream: str) -> Finding:
     if last is None:
         if head == 0:

@@ -26,6 +26,7 @@ from tocsin.doctor.checks import (
 )
 from tocsin.doctor.database_checks import check_database
 from tocsin.doctor.nats_checks import check_nats
+from tocsin.doctor.security_checks import check_nats_access, check_settings, secure_finding
 
 
 async def examine(
@@ -50,6 +51,7 @@ async def _check_servers(
     bus: AbstractAsyncContextManager[Client],
 ) -> list[Finding]:
     findings: list[Finding] = []
+    insecure = check_settings(settings)
     async with AsyncExitStack() as servers:
         connection = client = None
         try:
@@ -64,4 +66,5 @@ async def _check_servers(
             findings += await check_database(connection, settings)
         if client is not None:
             findings += await check_nats(client, settings, connection)
-    return explained(findings)
+            insecure += check_nats_access(client)
+    return explained([*findings, *secure_finding(insecure)])

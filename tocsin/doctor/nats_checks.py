@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from nats.aio.client import Client
@@ -11,7 +12,7 @@ from nats.js.errors import NotFoundError
 
 from cdc.log_reader import LogReader
 from clock.lease import current_holder
-from clock.time_source import wall_now
+from clock.time_source import steady_s, wall_now
 from migrations.runner import refuse_unmigrated
 from rules.actions.due_steps import CONSUMERS as ACTION_CONSUMERS
 from rules.lanes.dead_letters import count_dead_letters, read_dead_letters
@@ -25,6 +26,7 @@ from tocsin.core.streams import find
 from tocsin.doctor.checks import (
     Finding,
     Workers,
+    check_epoch_holder,
     check_lane,
     check_leader,
     check_log_lag,
@@ -33,6 +35,7 @@ from tocsin.doctor.checks import (
 from tocsin.doctor.stream_findings import check_dead_letters, check_replicas, jetstream_failed
 
 _TIMEOUT_S = 3.0
+_POLL_S = 0.2
 # The durable consumer of external events that all workers share.
 _EVENT_CONSUMER = "events"
 
@@ -122,13 +125,27 @@ async def _database_checks(
     row = await fetch_one(connection, "cdc/read_leader")
     assert row is not None
     epoch, _, taken_at = row
-    holder = await current_holder(bus, settings, "clock")
+    holder, writer = await _clock_holders(bus, settings, connection)
     since = f" since {utc_text(taken_at)}" if holder is not None and taken_at is not None else ""
     return [
         check_leader("clock", holder, f", epoch {epoch}{since}", clock_sessions),
+        *check_epoch_holder(holder, writer),
         check_log_lag(head, last, settings.stream),
         *await _lane_checks(js, settings, connection, head, workers),
     ]
+
+
+async def _clock_holders(
+    bus: Client, settings: Settings, connection: Connection
+) -> tuple[str | None, str | None]:
+    """Who has the lease, and who has the newest epoch. Read again for some time while they differ."""
+    patient_until_s = steady_s() + settings.lease_ttl_s
+    while True:
+        holder = await current_holder(bus, settings, "clock")
+        _, writer, _ = await fetch_one(connection, "cdc/read_leader")
+        if holder is None or holder == writer or steady_s() > patient_until_s:
+            return holder, writer
+        await asyncio.sleep(_POLL_S)
 
 
 async def _lane_checks(

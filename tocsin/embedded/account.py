@@ -1,29 +1,38 @@
-"""The account under which Postgres runs.
+"""The account under which the servers run.
 
-Guarantee: Postgres never runs as root, no account is created, and no permission of a directory that
-is not ours is changed.
+Guarantee: no server runs with the rights of root, none shares its account with another program, no
+account is created, and no permission of a directory that is not ours is changed.
 
-Why this way: Postgres refuses to run as root. As an ordinary user it runs as that user. As root it
-runs as `nobody`, if that account can reach the binaries and the data directory. Both are tried and
-not computed, because access lists and mounts matter too. If it cannot (a virtual environment under
-a closed home directory), a user namespace makes the files of root appear as those of `nobody`.
+Why this way: a server that strangers reach should not be able to do more than its work, and Postgres
+refuses to run as root. Started by an ordinary user, the servers run as that user. Started by root they
+run under a user id of their own that no account has, chosen once for each data directory: an account
+such as `nobody` is shared, and its programs could read the memory and the data of the servers. The id is
+tried and not computed, because access lists and mounts matter too. If it cannot reach the binaries or the
+data directory (a virtual environment under a closed home directory), a user namespace makes the files of
+root appear as those of `nobody`, and takes the capabilities of root away.
 
 On failure: `Refused`, with the reason and two remedies.
 """
 
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.core.errors import Refused
-from tocsin.core.private_files import refuse_link
+from tocsin.core.private_files import open_private, refuse_link
 
 # initdb needs an account with an entry in the password file.
 _NAMES = ("nobody", "daemon")
 _PROBE_TIMEOUT_S = 20.0
+# Reserved for users without an account; containers usually have these ids as well.
+_PRIVATE_IDS = range(61_184, 65_520)
+_ID_FILE = "servers.uid"
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +59,19 @@ class Account:
         os.lchown(directory, self.owner, self.owner_group)
 
 
+def own_account() -> Account:
+    return Account(owner=os.geteuid(), owner_group=os.getegid())
+
+
 def choose_account(program: Path, data_dir: Path) -> Account:
+    """The account of the servers of a data directory. The same at every start, if it still works."""
     if os.geteuid() != 0:
-        return Account(owner=os.geteuid(), owner_group=os.getegid())
+        return own_account()
+    number = _private_id(data_dir)
+    private = Account(owner=number, owner_group=number, user=number, group=number)
+    if _works(private, program, data_dir):
+        return private
     uid, gid = _unprivileged()
-    other_user = Account(owner=uid, owner_group=gid, user=uid, group=gid)
-    if _works(other_user, program, data_dir):
-        return other_user
     unshare = shutil.which("unshare")
     if unshare is not None:
         prefix = (unshare, "--user", f"--map-user={uid}", f"--map-group={gid}", "--")
@@ -64,10 +79,47 @@ def choose_account(program: Path, data_dir: Path) -> Account:
         if _works(in_namespace, program, data_dir):
             return in_namespace
     raise Refused(
-        f"postgres does not run as root, and the user '{pwd.getpwuid(uid).pw_name}' cannot reach both "
-        f"'{program}' and '{data_dir}'",
+        f"the servers do not run as root, and the user id {number} cannot reach both '{program}' and '{data_dir}'",
         remedy="start as an ordinary user, or choose another with --data",
     )
+
+
+def creating_account(account: Account, program: Path, data_dir: Path) -> Account:
+    """The account that creates the data of Postgres: `initdb` requires one with a name."""
+    if account.user is None:
+        return account
+    uid, gid = _unprivileged()
+    named = Account(owner=uid, owner_group=gid, user=uid, group=gid)
+    return named if _works(named, program, data_dir) else account
+
+
+def _private_id(data_dir: Path) -> int:
+    """The user id of this data directory: chosen at random, and kept."""
+    opened = open_private(data_dir / _ID_FILE, os.O_RDWR)
+    with os.fdopen(opened, "r+", encoding="ascii", errors="replace") as file:
+        text = file.read(20).strip()
+        if text.isdigit() and int(text) in _PRIVATE_IDS:
+            return int(text)
+        used = _used_ids()
+        number = next(number for number in iter(_random_id, None) if number not in used)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{number}\n")
+    return number
+
+
+def _random_id() -> int:
+    return secrets.choice(_PRIVATE_IDS)
+
+
+def _used_ids() -> set[int]:
+    """The ids that an account or a running program has."""
+    used = {entry.pw_uid for entry in pwd.getpwall()}
+    with suppress(OSError):
+        for process in _PROC.iterdir():
+            with suppress(OSError):
+                used.add(process.stat().st_uid)
+    return used
 
 
 def _unprivileged() -> tuple[int, int]:
@@ -83,12 +135,12 @@ def _unprivileged() -> tuple[int, int]:
 
 
 def _works(account: Account, program: Path, data_dir: Path) -> bool:
-    """Whether the account can run the program from inside the data directory. Runs it once."""
+    """Whether the account can read and run the program, and enter the data directory."""
     command: list[str | Path] = [
         *account.prefix,
         "/bin/sh",
         "-c",
-        'cd "$1" && exec "$2" --version',
+        'cd "$1" && test -x "$2" && cat "$2" > /dev/null',
         "sh",
         data_dir,
         program,

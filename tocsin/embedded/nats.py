@@ -32,6 +32,7 @@ from pathlib import Path
 
 from tocsin.core.private_files import open_private, refuse_link, write_private
 from tocsin.embedded import binaries
+from tocsin.embedded.account import Account, choose_account, own_account
 from tocsin.embedded.locks import pause
 from tocsin.embedded.server import EmbeddedServer
 from tocsin.nats_access.embedded_users import embedded_users, user_password
@@ -80,7 +81,9 @@ class Nats(EmbeddedServer):
     def _start(self, lock_fd: int, deadline: float) -> None:
         binary = binaries.nats_binary()
         refuse_link(self._store)
+        account = self._account(binary)
         self._store.mkdir(mode=0o700, exist_ok=True)
+        account.take_over(self._store)
         self._password = self._kept_password()
         for port in self._ports():
             if time.monotonic() > deadline:
@@ -89,11 +92,23 @@ class Nats(EmbeddedServer):
                 pause()
                 continue
             self._write_config(port)
-            self._spawn([binary, "-c", self._config_path], lock_fd, death_signal=signal.SIGKILL)
+            os.chown(self._config_path, account.owner, account.owner_group, follow_symlinks=False)
+            self._spawn(
+                [*account.prefix, binary, "-c", self._config_path],
+                lock_fd,
+                death_signal=signal.SIGKILL,
+                user=account.user,
+                group=account.group,
+            )
             if self._ready(port, deadline):
                 self._remember(port)
                 return
             self._forget_process()
+
+    def _account(self, binary: Path) -> Account:
+        if not os.access(binary, os.X_OK):
+            return own_account()  # the start reports it
+        return choose_account(binary, self.data_dir)
 
     def _ports(self) -> Iterator[int]:
         if self._port is not None:

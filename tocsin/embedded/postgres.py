@@ -31,7 +31,7 @@ import psycopg
 from tocsin.core.errors import Refused
 from tocsin.core.private_files import refuse_link, write_private
 from tocsin.embedded import binaries
-from tocsin.embedded.account import Account, choose_account
+from tocsin.embedded.account import Account, choose_account, creating_account
 from tocsin.embedded.locks import in_use, pause
 from tocsin.embedded.server import EmbeddedServer
 
@@ -80,7 +80,8 @@ class Postgres(EmbeddedServer):
         self._check_version()
         account = choose_account(bin_dir / "postgres", self.data_dir)
         if not self._exists():
-            self._create(bin_dir, account, lock_fd, deadline)
+            creator = creating_account(account, bin_dir / "initdb", self.data_dir)
+            self._create(bin_dir, creator, lock_fd, deadline)
         account.take_over(self._cluster)
         self._remove_stale_pid_file(deadline)
         self._socket_dir = self._choose_socket_dir(account)

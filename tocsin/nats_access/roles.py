@@ -154,13 +154,18 @@ def operator(namespace: str) -> NatsRole:
 
 
 def producer(namespace: str, name: str, owners: Sequence[str] = ("*",)) -> NatsRole:
-    """`owners` are tokens of subjects. Without any, it may send datapoints of every owner."""
+    """`owners` are tokens of subjects. Without any, it may send datapoints and events of every owner.
+
+    A producer of some owners sends events on their subjects only: those on `ingest.event` name any owner.
+    """
+    every = "*" in owners
     return NatsRole(
         name,
-        f"a producer: datapoints of {'every owner' if '*' in owners else ', '.join(owners)}, and events.",
+        f"a producer: datapoints and events of {'every owner' if every else ', '.join(owners)}.",
         (
             *(f"{namespace}.v1.datapoint.{owner}.>" for owner in owners),
-            f"{namespace}.v1.ingest.event",
+            *([f"{namespace}.v1.ingest.event"] if every else []),
+            *(f"{namespace}.v1.ingest.event.{owner}" for owner in owners),
             USER_INFO,
         ),
     )
@@ -285,7 +290,8 @@ def _lease(namespace: str) -> tuple[str, ...]:
 
 
 def _producing(namespace: str) -> tuple[str, ...]:
-    return (f"{namespace}.v1.datapoint.*.>", f"{namespace}.v1.ingest.event")
+    events = f"{namespace}.v1.ingest.event"
+    return (f"{namespace}.v1.datapoint.*.>", events, f"{events}.*")
 
 
 def _readers(namespace: str, user: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ RULES: MappingProxyType[Operation, tuple[tuple[AccessRole, ...], Scope]] = Mappi
         Operation.SEND_DATA: (_SEND, Scope.OWNER),
         Operation.EMIT_EVENT: (_SEND, Scope.OWNER),
         Operation.PRUNE: (_OPERATE, Scope.INSTANCE),
-        Operation.REPAIR_LOG: (_ADMIN_ONLY, Scope.INSTANCE),
+        Operation.REPAIR_LOG: (_OPERATE, Scope.INSTANCE),
         Operation.FORGET_OWNER: (_ADMIN_ONLY, Scope.INSTANCE),
         Operation.MANAGE_GRANTS: (_ADMIN_ONLY, Scope.INSTANCE),
         Operation.MANAGE_TOKENS: (_ADMIN_ONLY, Scope.INSTANCE),

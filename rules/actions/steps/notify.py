@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from rules.actions.channels import read_channels
 from rules.actions.hold import SuppressionsById, check_at, held_by, read_suppressions
 from rules.actions.run import ActionRun
+from rules.actions.steps.acknowledge_link import with_acknowledge_link
 from rules.actions.steps.context import StepContext
 from rules.actions.steps.deliver import view_of
 from rules.actions.steps.due_step import MAX_TEXT_LENGTH, DueStep
@@ -71,7 +72,10 @@ async def perform_notify(step: DueStep, context: StepContext) -> Outcome:
 
     async def send(delivery: DueMessage, channel: ChannelDocument, key: str) -> DeliveryOutcome:
         try:
-            view = view_of(channel, context.settings)
+            shown = [alarm for alarm in alarms if alarm["id"] in delivery.members]
+            view = await with_acknowledge_link(
+                view_of(channel, context.settings), context, channel, shown, now
+            )
             message = notification_message(notify, delivery, alarms, events, now, view)
         except InvalidInput as error:
             return DeliveryOutcome("permanent", str(error))

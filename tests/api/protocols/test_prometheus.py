@@ -153,3 +153,13 @@ async def test_prometheus_sends_samples_and_alerts_and_amtool_silences_the_alarm
     assert json.loads(await amtool(instance.url, token, "alert", "query", "-o", "json")) == []
     await amtool(instance.url, token, "silence", "expire", silence)
     assert json.loads(await amtool(instance.url, token, "silence", "query", "-o", "json")) == []
+
+
+async def test_amtool_adds_an_alert(instance: RunningApi, connection: Connection) -> None:
+    peer("amtool")
+    await put(connection, RULES)
+    _, token = await instance.mint("sender:db-*", "viewer:db-*")
+    added = ["alertname=DiskFull", "job=db-9", "severity=high", "--annotation=summary=full"]
+    await amtool(instance.url, token, "alert", "add", *added)
+    (event,) = await stored_events(connection, "prometheus-alert", 1)
+    assert (event["owner"], event["payload"]["annotations"]) == ("db-9", {"summary": "full"})

@@ -16,7 +16,8 @@ from nats.js.errors import NotFoundError
 
 from rules.lanes.dead_letters import read_dead_letters
 from rules.lanes.external_events import EventIngester, append_external, ingest_stream_config
-from schemas.wire.ingest_event import read_ingest_event
+from schemas.wire.ingest_event import owned_key, read_ingest_event
+from schemas.wire.subjects import ingest_subject
 from tests.records import events
 from tests.rules.apply.apply_setup import rows
 from tests.rules.lanes.lane_setup import jetstream
@@ -32,12 +33,13 @@ from tocsin.core.streams import ensure
 T0 = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
 
-async def send_events(settings: Settings, *bodies: Any) -> None:
+async def send_events(settings: Settings, *bodies: Any, owner: str | None = None) -> None:
+    """`owner` sends them on the subject of an owner."""
     async with jetstream(settings) as js:
         await ensure(js, ingest_stream_config(settings))
         for body in bodies:
             raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-            await js.publish(f"{settings.subjects}.ingest.event", raw)
+            await js.publish(ingest_subject(settings.subjects, owner), raw)
 
 
 async def wait_until_empty(settings: Settings) -> None:
@@ -279,6 +281,46 @@ async def test_another_event_under_a_known_key_is_a_dead_letter_and_not_swallowe
         (letter,) = await read_dead_letters(js, settings, "event", limit=10)
     assert letter["reason"] == "the id 'order-17/paid' is that of another event; use one id for one event"
     assert json.loads(letter["body"])["owner"] == "shop"
+
+
+async def test_a_key_on_the_subject_of_an_owner_cannot_be_taken_by_another_producer(
+    settings: Settings, connection: Connection
+) -> None:
+    """F11: `mallory` may send for her own owner, and knows the key of the shop."""
+    key = "order-17/paid"
+    async with running(ingester(settings)):
+        await send_events(settings, note(key, owner="mallory"), note(owned_key("shop", key)))
+        await send_events(settings, note(key), owner="mallory")
+        await wait_until_empty(settings)
+        await send_events(settings, note(key, payload={"order": 17}), note(key, owner="shop"), owner="shop")
+        await send_events(settings, note(key, payload={"order": 17}), owner="shop")
+        await wait_until_empty(settings)
+    found = [(event["owner"], event["payload"]) for event in await events(connection)]
+    assert found == [("mallory", {}), ("mallory", {}), ("shop", {"order": 17})]
+    async with jetstream(settings) as js:
+        another, forged = await read_dead_letters(js, settings, "event", limit=10)
+    assert "ids of this form are those of events by owner" in forged["reason"]
+    assert another["reason"] == f"the id '{key}' is that of another event; use one id for one event"
+
+
+async def test_an_event_cannot_name_another_owner_than_its_subject(
+    settings: Settings, connection: Connection
+) -> None:
+    """F9: NATS permissions bind a producer to its subjects, so they bind it to its owners."""
+    async with running(ingester(settings)):
+        await send_events(settings, note("a", owner="shop"), owner="mallory")
+        await wait_until_empty(settings)
+        await send_events(settings, note("b"), owner="plant 7")
+        async with jetstream(settings) as js:
+            await js.publish(f"{settings.subjects}.ingest.event.%zz", json.dumps(note("c")).encode())
+        await wait_until_empty(settings)
+    assert [event["owner"] for event in await events(connection)] == ["plant 7"]
+    async with jetstream(settings) as js:
+        letters = await read_dead_letters(js, settings, "event", limit=10)
+    assert [letter["reason"] for letter in reversed(letters)] == [
+        "the event has the owner 'shop', and its subject 'mallory': publish it on the subject of its owner",
+        "'%zz' in the subject is not the encoding of an owner: encode it as in docs/data.md",
+    ]
 
 
 async def test_two_events_under_one_key_in_one_batch_are_an_event_and_a_dead_letter(

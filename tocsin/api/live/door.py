@@ -1,7 +1,8 @@
 """The part that all three doors to the feed share: who may listen, for how long, and the checks meanwhile.
 
 Guarantees: a connection ends within `CHECK_S` and the seconds that a token is kept
-(`access/known_tokens.py`) after its credentials were revoked or its grants changed. A principal has at
+(`access/known_tokens.py`) after its credentials were revoked or its grants changed. While Postgres is away,
+they cannot be checked: the connection stays open for at most `UNCHECKED_S`. A principal has at
 most `MAX_CONNECTIONS` connections to the feed of a process, so that one cannot take all of them.
 """
 
@@ -25,10 +26,12 @@ from tocsin.api.live.selection import Selection
 from tocsin.api.live.subscription import Subscription
 from tocsin.api.problems import ProblemRaised
 from tocsin.core.errors import InvalidInput, Unauthenticated
+from tocsin.core.sql_errors import OUTAGE
 
 NAME = "live"
 HEARTBEAT_S = 15.0
 CHECK_S = 15.0
+UNCHECKED_S = 600.0
 MAX_CONNECTIONS = 2000
 _MAX_SEQ = 2**63 - 1
 
@@ -82,7 +85,7 @@ class CredentialCheck:
     def __init__(self, connection: HTTPConnection, access: Access) -> None:
         self._connection = connection
         self._grants = access.caller.principal.grants
-        self._checked_s = time.monotonic()
+        self._checked_s = self._valid_s = time.monotonic()
 
     async def run(self, *subscriptions: Subscription) -> str | None:
         """The reason to end, once in a while; None otherwise."""
@@ -93,6 +96,12 @@ class CredentialCheck:
             caller = await authenticate(self._connection)
         except Unauthenticated:
             return self._end(subscriptions, "the credentials are no longer valid")
+        except OUTAGE:
+            # While Postgres is away, no token can be revoked and nothing is recorded.
+            if time.monotonic() - self._valid_s < UNCHECKED_S:
+                return None
+            return self._end(subscriptions, "the credentials cannot be checked")
+        self._valid_s = time.monotonic()
         if caller.principal.grants != self._grants:
             return self._end(subscriptions, "the grants have changed")
         return None

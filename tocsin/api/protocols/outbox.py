@@ -29,7 +29,7 @@ from rules.lanes.put_back import REQUEST
 from schemas.wire.datapoint import MAX_BYTES
 from schemas.wire.dead_letter import dead_letter
 from schemas.wire.ingest_event import IngestEvent
-from schemas.wire.subjects import datapoint_subject
+from schemas.wire.subjects import datapoint_subject, ingest_subject
 from timers.working_set import database_now
 from tocsin.api.access.permission import Access
 from tocsin.api.context import ApiContext
@@ -74,7 +74,7 @@ async def send_datapoints(context: ApiContext, placed: Sequence[Placed], body: b
 
 
 async def send_events(context: ApiContext, events: Sequence[IngestEvent]) -> None:
-    subject = f"{context.settings.subjects}.ingest.event"
+    subject = ingest_subject(context.settings.subjects)
     for event in events:
         body = event.model_dump_json(exclude_none=True).encode()
         await publish(context, subject, body, str(uuid.uuid4()), context.settings.ingest_stream)

@@ -137,18 +137,22 @@ async def _retry(run: str, who: str) -> tuple[dict[str, Any], list[int]]:
     from rules.actions.history import find_run
     from rules.actions.retry import retry_run
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_run(connection, run)
-        return row, await retry_run(connection, row["id"], await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.RETRY_RUN, row["owner"])
+        return row, await retry_run(connection, row["id"], actor)
 
 
 async def _cancel(run: str, who: str) -> dict[str, Any]:
     from rules.actions.cancel import cancel_run
     from rules.actions.history import find_run
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_run(connection, run)
-        await cancel_run(connection, row["id"], await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.CANCEL_RUN, row["owner"])
+        await cancel_run(connection, row["id"], actor)
         return row

@@ -84,11 +84,13 @@ async def _ack(ids: list[str], where: str | None, note: str, who: str) -> Outcom
     from rules.alarms.operator import acknowledge
     from rules.alarms.queries import find_alarm
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
 
         async def change(row: Row) -> tuple[Row, OperatorResult]:
-            acted = await acknowledge(connection, row, await command_actor(connection, who), note)
+            actor = await command_actor(connection, who, Operation.ACKNOWLEDGE_ALARM, row["owner"])
+            acted = await acknowledge(connection, row, actor, note)
             return await find_alarm(connection, str(row["id"])), acted
 
         rows = await choose_alarms(connection, ids, where)

@@ -81,11 +81,13 @@ async def _choose(ids: list[str], where: str | None) -> list[Row]:
 async def _resolve(ids: list[str], where: str | None, note: str, who: str) -> Outcomes:
     from rules.alarms.resolve import resolve as resolve_alarm
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
 
         async def change(row: Row) -> OperatorResult:
-            return await resolve_alarm(connection, row, await command_actor(connection, who), note)
+            actor = await command_actor(connection, who, Operation.RESOLVE_ALARM, row["owner"])
+            return await resolve_alarm(connection, row, actor, note)
 
         rows = await choose_alarms(connection, ids, where)
         return await Outcomes("resolved").act(rows, change)

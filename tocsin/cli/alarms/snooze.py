@@ -133,16 +133,18 @@ async def _snooze(
     from rules.alarms.operator import snooze as snooze_alarm
     from schemas.values.duration import parse_duration
     from tocsin.cli.session import command_actor, database
+    from tocsin.core.audit import acting
+    from tocsin.policy import Operation
 
     async with database() as connection:
         rows = await choose_alarms(connection, *choice)
-        now = (await command_actor(connection, who)).now
+        now = (await acting(connection, who, "cli")).now
         ends_at = None if until is None else future_instant(until, tz, now)
         if duration is not None:
             ends_at = now + parse_duration(duration)
 
         async def change(row: Row) -> tuple[datetime | None, OperatorResult]:
-            actor = await command_actor(connection, who)
+            actor = await command_actor(connection, who, Operation.SNOOZE_ALARM, row["owner"])
             return ends_at, await snooze_alarm(connection, row, actor, ends_at)
 
         return await Outcomes("snoozed" if ends_at else "unsnoozed").act(rows, change)

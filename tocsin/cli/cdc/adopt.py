@@ -90,8 +90,9 @@ async def _adopt(loss: Loss, who: str) -> int:
     from cdc.adopt import adopt as adopt_loss
     from cdc.log_reader import LogReader
     from tocsin.cli.session import command_actor, command_settings, database
+    from tocsin.policy import Operation
 
     settings = command_settings()
     async with database(settings) as connection:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.REPAIR_LOG)
         return await adopt_loss(LogReader(connection), settings, loss, actor)

@@ -64,9 +64,10 @@ async def _rebuild(plan: RebuildPlan, who: str) -> int:
     from cdc.rebuild import rebuild as rebuild_stream
     from tocsin.cli.progress import progress_bar
     from tocsin.cli.session import admin_settings, command_actor, database, message_bus
+    from tocsin.policy import Operation
 
     settings = admin_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.REPAIR_LOG)
         with progress_bar("publishing", plan.first, plan.last) as progress:
             return await rebuild_stream(bus, settings, LogReader(connection), actor, progress)

@@ -141,10 +141,11 @@ async def _put_back(
     """Returns those that were put back, and those that were kept with the reason."""
     from rules.dispatch.put_letters_back import put_letters_back
     from tocsin.cli.session import command_actor, command_settings, database, message_bus
+    from tocsin.policy import Operation
 
     settings = command_settings()
     async with database(settings) as connection, message_bus(settings) as bus:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.RETRY_DEAD_LETTER)
         return await put_letters_back(connection, bus.jetstream(timeout=_TIMEOUT_S), settings, letters, actor)
 
 

@@ -122,11 +122,14 @@ async def _apply(
     files: Sequence[Path], who: Author, large: bool
 ) -> tuple[ApplyResult, Sequence[RuleProblem]]:
     from rules.apply import apply as apply_loaded
+    from tocsin.cli.access import require
     from tocsin.cli.rules.files import load
     from tocsin.cli.session import database
     from tocsin.core.audit import acting
+    from tocsin.policy import Operation
 
     async with database() as connection:
+        await require(connection, Operation.APPLY_RULES)
         actor = await acting(connection, who.name, who.via)
         loaded, _ = await load(connection, files, prune=False)
         applied = await apply_loaded(connection, loaded, actor, large=large, progress=_progress_printer())
@@ -149,10 +152,13 @@ async def _apply_pruning(loaded: LoadedDocuments, preview: Preview, who: Author,
     The apply is refused if the rules have changed since the preview.
     """
     from rules.apply import apply as apply_loaded
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
     from tocsin.core.audit import acting
+    from tocsin.policy import Operation
 
     async with database() as connection:
+        await require(connection, Operation.APPLY_RULES)
         actor = await acting(connection, who.name, who.via)
         return await apply_loaded(
             connection,

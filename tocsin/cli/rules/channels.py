@@ -94,11 +94,14 @@ async def _test(name: str, transition: str) -> tuple[bool, DeliveryOutcome]:
     from rules.actions.channel_tests import await_outcome, request_test
     from rules.actions.channels import read_channel
     from rules.delivery.alarm_facts import KINDS
+    from tocsin.cli.access import require
     from tocsin.cli.session import database
+    from tocsin.policy import Operation
 
     if transition not in KINDS:
         raise InvalidInput(f"unknown transition {transition!r}", remedy=f"use one of {', '.join(KINDS)}")
     async with database() as connection:
+        await require(connection, Operation.TEST_CHANNEL)
         channel = await read_channel(connection, name)
         id = await request_test(connection, name, transition, current_user())
         return channel.enabled, await await_outcome(connection, id)

@@ -111,12 +111,13 @@ async def _add(values: Row, replaces: bool, if_generation: int | None, who: str)
     from rules.apply.one_schedule import ScheduleEdit, put_one_schedule
     from tocsin.cli.session import command_actor, database
     from tocsin.core.db import retrying
+    from tocsin.policy import Operation
 
     edit = ScheduleEdit(replaces or if_generation is not None, if_generation)
     async with database() as connection:
 
         async def once() -> tuple[PutResult, Row]:
-            actor = await command_actor(connection, who)
+            actor = await command_actor(connection, who, Operation.PUT_SCHEDULE, values["owner"])
             return await put_one_schedule(connection, values, actor, edit)
 
         return await retrying(once)

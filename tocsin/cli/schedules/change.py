@@ -182,9 +182,13 @@ async def _change_one(
 async def _change_now(
     connection: Connection, change: ScheduleChange, key: tuple[str, str], if_generation: int | None, who: str
 ) -> PutResult:
+    from clock import schedule_commands
     from tocsin.cli.session import command_actor
+    from tocsin.policy import Operation
 
-    actor = await command_actor(connection, who)
+    is_cancel = change is schedule_commands.cancel
+    operation = Operation.CANCEL_SCHEDULE if is_cancel else Operation.PAUSE_SCHEDULE
+    actor = await command_actor(connection, who, operation, key[0])
     return await change(connection, *key, actor, if_generation=if_generation)
 
 
@@ -220,10 +224,13 @@ async def _name_of(id: UUID) -> tuple[str, str]:
 async def _run(owner: str, name: str, who: str) -> int:
     from clock.schedule_commands import run_now
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         await _find(connection, owner, name)
-        return await run_now(connection, owner, name, await command_actor(connection, who))
+        return await run_now(
+            connection, owner, name, await command_actor(connection, who, Operation.RUN_SCHEDULE, owner)
+        )
 
 
 async def _show(owner: str, name: str) -> dict[str, Any]:

@@ -91,9 +91,10 @@ async def _preview(
 ) -> tuple[NewSilence, list[Row]]:
     from schemas.wire.silence_events import check_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
         silence = _silence(where, times, reason, tz, who, actor.now)
         check_silence(actor.now, silence.starts_at, silence.ends_at, silence.reason)
         return silence, await matching_alarms(connection, where, _ACTIVE)
@@ -104,9 +105,10 @@ async def _add(
 ) -> tuple[NewSilence, list[Row], int]:
     from rules.suppression.operator import add_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
-        actor = await command_actor(connection, who)
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
         silence = _silence(where, times, reason, tz, who, actor.now)
         seq = await add_silence(connection, silence, actor)
         return silence, await matching_alarms(connection, where, _ACTIVE), seq

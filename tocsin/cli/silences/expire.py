@@ -41,7 +41,9 @@ async def _expire(silence: str, who: str) -> tuple[Row, int]:
     from rules.suppression.operator import expire_silence
     from rules.suppression.silence_store import find_silence
     from tocsin.cli.session import command_actor, database
+    from tocsin.policy import Operation
 
     async with database() as connection:
         row = await find_silence(connection, silence)
-        return row, await expire_silence(connection, row, await command_actor(connection, who))
+        actor = await command_actor(connection, who, Operation.SILENCE_ALARMS)
+        return row, await expire_silence(connection, row, actor)
