@@ -17,7 +17,6 @@ from tocsin.api.route_group import RouteGroup
 from tocsin.cli.served import SERVED
 from tocsin.core.settings import Settings
 
-
 WITHIN_MS = 150_000
 """A slow machine is no failure."""
 
