@@ -159,13 +159,6 @@ async def explain_references(api: ApiClient, rule: str, owner: str) -> Reference
     return ReferencesExplanation(answer["condition"], tuple(answer["lines"]), answer["refers_to"])
 
 
-async def explain_active_times(
-    api: ApiClient, name: str, owner: str, instant: datetime | None
-) -> list[ActiveTimesExplanation]:
-    """None: the API does not explain active times, so the name is taken for that of a schedule."""
-    return []
-
-
 async def explain_schedule(
     api: ApiClient, owner: str, schedule: str, instant: datetime | None
 ) -> Explanation:
