@@ -71,6 +71,11 @@ def pass_time(rule: Rule, owner: str, state: RuleState, until: datetime) -> tupl
     """Handle everything that is due at or before an instant without an input, in order."""
     if isinstance(rule, HeartbeatRule):
         return pass_heartbeat(rule, owner, state, until)
+    if state.expire_at is not None and state.fingerprint != rule.fingerprint:
+        # An apply changes the states that have an alarm. The others still have values of the rule before.
+        state, effects = advance(state, until)
+        state, more = adopt(rule, state, until)
+        return state, effects + more
     return _pass_time(rule, owner, state, until, until)
 
 

@@ -29,7 +29,7 @@ CORE_BREAKS = (
     Break(
         "I3",
         "an erasure stays where its event was",
-        "migrations/versions/0034_erasures_move.sql",
+        "migrations/versions/0036_erasures_move.sql",
         "    update moving set seq = seq + shift;\n    insert into tocsin.erasure",
         "    insert into tocsin.erasure",
         ("cdc/test_adopt.py::test_an_erasure_moves_with_the_event_that_announced_it",),

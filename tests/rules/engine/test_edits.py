@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rules.engine import Arrival, CancelSustain, DropPending, step
+from rules.engine import Arrival, CancelSustain, DropPending, pass_time, step
 from tests.rules.engine.scenario import KEY, PLANT, T0, Scenario, rule
 
 HOT = rule("above: 65", "for: 10m")
@@ -95,6 +95,18 @@ def test_a_state_from_before_an_edit_is_adopted_with_the_next_input() -> None:
     moved, effects = step(after.rule, state, Arrival(T0 + timedelta(minutes=1), 1, PLANT, KEY, 70, T0, {}))
     assert [type(effect) for effect in effects] == [CancelSustain, DropPending]
     assert (moved.phase, moved.fingerprint) == ("ok", after.rule.fingerprint)
+
+
+def test_a_window_from_before_an_edit_decides_nothing_when_time_passes() -> None:
+    """A sum of the old window would be read as a maximum of the new one."""
+    summing = rule("above: 300", "window: {over: 20s, reduce: sum}")
+    before = Scenario(summing).send(40).at("10s").send(40).send(40)
+    after = Scenario(rule("above: 65", "window: {over: 20s, reduce: max}"))
+    state = before.states["dsp-hot", "plant-7", "dsp.temperature"]
+    moved, effects = pass_time(after.rule, PLANT, state, T0 + timedelta(seconds=25))
+    assert effects == ()
+    assert (moved.phase, moved.tracks, moved.expire_at) == ("ok", {}, None)
+    assert moved.fingerprint == after.rule.fingerprint
 
 
 def test_an_edit_forgets_earlier_values() -> None:
