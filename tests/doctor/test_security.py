@@ -19,7 +19,7 @@ from tocsin.doctor.security_checks import check_epoch_holder, check_settings, na
     ("setting", "value", "text"),
     [
         ("postgres", "host=db.example sslmode=require", "the certificate of postgres at 'db.example'"),
-        ("metrics", "0.0.0.0:9464", "whoever reaches 0.0.0.0:9464 reads the metrics"),
+        ("metrics", "0.0.0.0:9464", "every client that reaches 0.0.0.0:9464 can read the metrics"),
         ("api_trusted_proxies", "0.0.0.0/0", "lets almost every address name a person"),
         ("api_trusted_proxies", "10.0.0.1, ::/0", "lets almost every address name a person"),
         ("egress_allow", "hooks.internal, 0.0.0.0/0", "lets deliveries reach almost every internal address"),

@@ -50,7 +50,7 @@ def nats_findings(host: str, *, asks: bool, encrypted: bool) -> list[Finding]:
             Finding(
                 "red",
                 _SUBJECT,
-                "nats asks for no credentials: whoever reaches it can write records and stop the clock",
+                "nats asks for no credentials: every client that reaches it can write records and stop the clock",
                 "give it users with `tocsin streams config` (deploy/nats)",
             )
         )
@@ -109,7 +109,7 @@ def _postgres(settings: Settings) -> Iterator[tuple[str, str]]:
 def _listening(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.metrics and not settings.metrics_token and _is_public(settings.metrics):
         yield (
-            f"whoever reaches {settings.metrics} reads the metrics",
+            f"every client that reaches {settings.metrics} can read the metrics",
             "set TOCSIN_METRICS_TOKEN, or listen where only Prometheus connects",
         )
     if settings.api and settings.api_plain and not settings.api_tls_cert and _is_public(settings.api):

@@ -74,7 +74,7 @@ class ProgressStream(Response):
             await end_tasks([working, leaving])
 
     async def _next(self, tasks: set[asyncio.Task[Any]]) -> None:
-        """Wait until more is done, for a while at most: a proxy would cut a silent answer."""
+        """Wait until more is done, for a while at most: a proxy would cut an answer without bytes."""
         moving = asyncio.create_task(self._moved.wait())
         try:
             await asyncio.wait({*tasks, moving}, timeout=_PING_S, return_when=asyncio.FIRST_COMPLETED)
