@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from rules.documents.rule_book import applied_documents
 from schemas.documents import DOCUMENT_KINDS, ChannelDocument
+from schemas.documents.targets import TARGET_KEYS
 from tocsin.core.db import Connection, fetch_dicts
 from tocsin.core.errors import InvalidInput
 
 Row = dict[str, Any]
-_TARGETS = ("webhook", "slack", "email", "apprise")
 
 
 def check_kind(kind: str | None) -> None:
@@ -46,7 +46,7 @@ async def list_channels(connection: Connection) -> list[Row]:
 
 
 def _channel(channel: Row) -> Row:
-    (type_,) = (key for key in _TARGETS if channel[key] is not None)
+    (type_,) = (key for key in TARGET_KEYS if channel.get(key) is not None)
     return {
         "name": channel["name"],
         "type": type_,

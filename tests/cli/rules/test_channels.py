@@ -174,7 +174,8 @@ def test_the_list_shows_targets_and_no_secret(tocsin: CommandLine, tmp_path: Pat
         "channel: {name: hidden, webhook: {url: {secret: hook-url}, headers: {X: {secret: hook-x}}}}\n---\n"
         "channel: {name: chat, enabled: false, slack: {url: {secret: slack}}}\n---\n"
         "channel: {name: mail, send_resolved: false, email: {smtp: {host: smtp.example.com},"
-        " from: a@example.com, to: [b@example.com, c@example.com]}}\n"
+        " from: a@example.com, to: [b@example.com, c@example.com]}}\n---\n"
+        "channel: {name: pager, pagerduty: {routing_key: {secret: pagerduty-key}}}\n"
     )
     tocsin("apply", str(path))
     answer = tocsin("channels")
@@ -184,6 +185,7 @@ def test_the_list_shows_targets_and_no_secret(tocsin: CommandLine, tmp_path: Pat
         ["hidden", "webhook", "secret", "hook-url", "yes", "yes"],
         ["hook", "webhook", "hooks.example.com", "yes", "yes"],
         ["mail", "email", "b@example.com,", "c@example.com", "yes", "no"],
+        ["pager", "pagerduty", "events.pagerduty.com", "yes", "yes"],
     ]
     assert tocsin("channels", "--json").json[2] == {
         "name": "hook",
