@@ -41,6 +41,7 @@ BODIES: dict[str, Any] = {
     "POST /v1/dead-letters:retry": lambda of: {"seqs": [1], "preview": True},
     "POST /v1/timers:retry": lambda of: {"kind": "schedule-tick", "ref": "none"},
     "POST /v1/channels/{name}:test": lambda of: {},
+    "POST /v1/rules:complete": lambda of: {"text": "event_rule:\n  ", "line": 2, "column": 3},
     **{
         f"POST /v1/rules:{verb}": lambda of: RULE_FILES
         for verb in ("check", "plan", "apply", "test", "backtest")

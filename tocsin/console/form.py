@@ -19,8 +19,11 @@ class Form:
         self._fields = fields
 
     def text(self, name: str, default: str = "") -> str:
-        """The field without spaces around it; `default` if it is empty or missing."""
-        return (self._fields.get(name) or [""])[0].strip() or default
+        """The field without spaces around it; `default` if it is empty or missing.
+
+        Lines end with `\\n`: browsers send `\\r\\n`.
+        """
+        return (self._fields.get(name) or [""])[0].replace("\r\n", "\n").strip() or default
 
     def texts(self, name: str) -> list[str]:
         return [text for text in self._fields.get(name, ()) if text]

@@ -221,10 +221,10 @@ async def _run(
     command: str,
     files: list[RuleFile],
     words: list[str],
-    within_s: float = _WITHIN_S,
+    within_s: float | None = None,
 ) -> Any:
     lift_time_limit(request)
-    return await until_left(request, _work(access, command, files, words, within_s))
+    return await until_left(request, _work(access, command, files, words, within_s or _WITHIN_S))
 
 
 async def _stream_or_run(

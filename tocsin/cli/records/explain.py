@@ -44,7 +44,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a fire of a schedule, the state of an alarm, a rule over alarms, or active times.
+    """Explain a fire, an alarm, what a rule over alarms sees, or active times.
 
     The explanation names the records that it follows from.
 
