@@ -265,7 +265,12 @@ def test_ticks_follow_a_change_of_the_clocks() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "tones"),
-    [(1, ["sev5"]), (4, ["sev1", "sev2", "sev4", "sev5"]), (5, ["sev1", "sev2", "sev3", "sev4", "sev5"])],
+    [
+        (1, ["sev5"]),
+        (4, ["sev1", "sev3", "sev4", "sev5"]),
+        (5, ["sev1", "sev2", "sev3", "sev4", "sev5"]),
+        (6, ["sev1", "sev2", "sev3", "sev4", "sev5", "sev5"]),
+    ],
 )
 def test_the_highest_severity_has_the_strongest_tone(levels: int, tones: list[str]) -> None:
     assert [severity_tone(level, levels) for level in range(1, levels + 1)] == tones

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from math import ceil
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +21,8 @@ from timers.recurrence.zones import zone
 from timers.time_text import due_text, duration_text, since_text, utc_text
 from tocsin.core.instant import instant_text
 from tocsin.core.printable import plain_json, printable
+from tocsin.pictures.tones import severity_tone
 
-_SEVERITY_CLASSES = 5
 _LONGEST_VALUE = 80
 
 
@@ -81,10 +80,8 @@ def severity(level: int | None) -> Markup:
 
 
 def severity_class(level: int | None) -> str:
-    """`s1` (least severe) to `s5`, however many levels there are."""
-    most = max(len(severities()), 1)
-    rank = min(max(level or 1, 1), most)
-    return f"s{1 + ceil((rank - 1) * (_SEVERITY_CLASSES - 1) / max(most - 1, 1))}"
+    """`s1` (least severe) to `s5`, however many levels there are: the colour of the pictures."""
+    return f"s{severity_tone(level or 1, len(severities()))[-1]}"
 
 
 def short(id: UUID | str | None) -> str:

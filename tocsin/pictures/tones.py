@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Literal
 
 Tone = Literal[
@@ -19,7 +20,7 @@ _MOST = 5
 def severity_tone(level: int, levels: int = _MOST) -> Tone:
     """The tone of a severity by its place among all of them, from 1; the highest has the strongest."""
     tones: tuple[Tone, ...] = ("sev1", "sev2", "sev3", "sev4", "sev5")
-    place = _MOST if levels <= 1 else 1 + round((level - 1) * (_MOST - 1) / (levels - 1))
+    place = _MOST if levels <= 1 else 1 + ceil((level - 1) * (_MOST - 1) / (levels - 1))
     return tones[min(max(place, 1), _MOST) - 1]
 
 
