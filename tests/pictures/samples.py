@@ -12,7 +12,6 @@ from tocsin.pictures.compare import ComparedAlarm, CompareLane, Period, compare_
 from tocsin.pictures.figure import Picture
 from tocsin.pictures.freshness import SeriesFreshness, freshness_strip
 from tocsin.pictures.health import SystemHealth, health_strip
-from tocsin.pictures.heat import heat_map
 from tocsin.pictures.herd import HerdMinute, week_ahead
 from tocsin.pictures.lanes import LaneMark, PictureLane, Span, lanes_picture
 from tocsin.pictures.runbook import RunStep, runbook_timeline
@@ -38,7 +37,6 @@ def samples() -> dict[str, Picture]:
         "Runbook": runbook(),
         "Freshness": freshness(),
         "Then and now": comparison(),
-        "Pages per day": heat(),
     }
 
 
@@ -247,14 +245,3 @@ def comparison() -> Picture:
         ),
     ]
     return compare_lanes(lanes, view, title="alarms then and now")
-
-
-def heat() -> Picture:
-    pages = [
-        [max(0.0, (14 - column) ** 1.6 / (1 + row) - row) / 3 for column in range(12)] for row in range(6)
-    ]
-    columns = [f"> {60 + column}" for column in range(12)]
-    rows = ["0s", "1m", "5m", "10m", "15m", "30m"]
-    return heat_map(
-        columns, rows, pages, title="pages per day", column_name="threshold", row_name="for", current=(3, 5)
-    )

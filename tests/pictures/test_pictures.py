@@ -21,7 +21,6 @@ from tocsin.pictures.compare import ComparedAlarm, CompareLane, Period, compare_
 from tocsin.pictures.figure import MAX_ROWS, Picture
 from tocsin.pictures.freshness import SeriesFreshness, freshness_strip
 from tocsin.pictures.health import SystemHealth, health_strip
-from tocsin.pictures.heat import heat_map
 from tocsin.pictures.herd import HerdMinute, week_ahead
 from tocsin.pictures.lanes import LaneMark, PictureLane, Span, lanes_picture
 from tocsin.pictures.runbook import RunStep, runbook_timeline
@@ -81,16 +80,6 @@ days = st.dates(date(2025, 12, 1), date(2027, 1, 31))
 year_days = st.builds(YearDay, numbers, numbers, texts, texts, st.booleans())
 
 
-@st.composite
-def heat_maps(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Picture:
-    columns, rows = draw(many(texts, 20)), draw(many(texts, 15))
-    value = st.floats(0, 1e12)
-    pages = [[draw(value) for _ in columns] for _ in rows]
-    return heat_map(
-        columns, rows, pages, title="t", column_name=draw(texts), row_name=draw(texts), current=(0, 0)
-    )
-
-
 PICTURES: dict[str, st.SearchStrategy[Picture]] = {
     "strip": st.builds(
         occurrence_strip,
@@ -132,7 +121,6 @@ PICTURES: dict[str, st.SearchStrategy[Picture]] = {
     "compare": st.builds(
         compare_lanes, many(st.builds(CompareLane, texts, many(compared)), 10), views(), title=texts
     ),
-    "heat": heat_maps(),
 }  # fmt: skip
 
 
@@ -177,7 +165,6 @@ def huge(name: str) -> Picture:
         "freshness": lambda: freshness_strip([fresh, *[fresh_too] * 69], view, title="x"),
         "runbook": lambda: runbook_timeline([RunStep("x", "failed", depth=1)] * 5000, ZONES[0], title="x"),
         "compare": lambda: compare_lanes([CompareLane("x", pairs), *[lane] * 49], view, title="x"),
-        "heat": lambda: heat_map(["c"] * 99, ["r"] * 99, [[1.0] * 99] * 99, title="x", column_name="", row_name=""),
     }  # fmt: skip
     return pictures[name]()
 
